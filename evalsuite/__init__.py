@@ -1,0 +1,62 @@
+"""Evaluations as pytest tests.
+
+The names here score a language model by hand; ``pytest evalsuite`` scores a whole zoo. Names are resolved on first
+use (PEP 562), so that importing the package loads neither torch nor SciPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalsuite.lm import (
+        ByteTokenizer,
+        compare,
+        eval_ppl,
+        log_probs,
+        run_task,
+        score_choices,
+        token_nlls,
+    )
+    from evalsuite.result import Result
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ByteTokenizer": "evalsuite.lm",
+    "Result": "evalsuite.result",
+    "compare": "evalsuite.lm",
+    "eval_ppl": "evalsuite.lm",
+    "log_probs": "evalsuite.lm",
+    "run_task": "evalsuite.lm",
+    "score_choices": "evalsuite.lm",
+    "token_nlls": "evalsuite.lm",
+}
+
+__all__ = [
+    "ByteTokenizer",
+    "Result",
+    "__version__",
+    "compare",
+    "eval_ppl",
+    "log_probs",
+    "run_task",
+    "score_choices",
+    "token_nlls",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import the file that holds a public name when the name is first asked for."""
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; its names are {', '.join(__all__)}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,223 @@
+"""The controller's side of a run: it prepares workers, keeps the book, and writes the report at the end.
+
+Without xdist the only process is its own controller, so the same hooks serve both. In a run that has nothing to do
+with the suite this object only notes how tests ended; whatever costs time to import is imported when a row arrives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, MutableMapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalsuite.selection import active, asks_for_zoo, command, narrowed, zoo_row
+
+if TYPE_CHECKING:
+    from xdist.scheduler import Scheduling
+    from xdist.workermanage import WorkerController
+
+    from evalsuite.record import Run
+    from evalsuite.report.ledger import Ledger
+    from evalsuite.scheduler import ModelScheduling
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+class Controller:
+    """Hooks that run on the controller only; registered by the plugin.
+
+    Attributes:
+        collected: node ids of the selected tests.
+        outcomes: node id -> ``passed``, ``failed``, ``skipped`` or ``crashed``.
+        why: node id -> last line of the message of a failed test.
+        report: the finished report, or None.
+        faults: what is wrong with it, one line each.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.collected: list[str] = []
+        self.outcomes: dict[str, str] = {}
+        self.why: dict[str, str] = {}
+        self.report: dict[str, Any] | None = None
+        self.faults: list[str] = []
+        self._ledger: Ledger | None = None
+        self._scheduler: ModelScheduling | None = None
+        self._started = datetime.now(UTC)
+        self._clock = time.perf_counter()
+
+    @property
+    def run(self) -> Run:
+        """Settings, cases and baselines of the run."""
+        from evalsuite.record import run_of
+
+        return run_of(self.config)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The book, opened on first use."""
+        if self._ledger is None:
+            from evalsuite.report.ledger import Ledger
+
+            self._ledger = Ledger(self.run.settings.out, self.collected, self.outcomes, self.why)
+        return self._ledger
+
+    def prepare(self, environ: MutableMapping[str, str]) -> None:
+        """Set an active run up before workers start: threads, the right to record, names that exist, an empty report.
+
+        Raises:
+            pytest.UsageError: a name that no case has, or recording where it is refused.
+        """
+        run = self.run
+        # Libraries read these when they are imported, and a worker inherits them: so before any worker starts.
+        environ.update(dict.fromkeys(THREAD_VARIABLES, str(run.settings.threads)))
+        run.check_recording(environ)
+        run.check_names()
+        if not self.config.option.collectonly and asks_for_zoo(self.config):
+            self.ledger.open()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        """xdist, before a worker starts: it gets the family as it is now, so that all workers judge by equal levels."""
+        if self.run.settings.snapshots.is_dir():
+            node.workerinput["evalsuite_levels"] = dict(self.run.levels)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Scheduling | None:
+        """xdist: a model stays on one worker, whatever ``--dist`` says."""
+        if not active(config):
+            return None
+        from evalsuite.scheduler import ModelScheduling
+
+        self._scheduler = ModelScheduling(config, log)
+        return self._scheduler
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_xdist_auto_num_workers(self, config: pytest.Config) -> int | None:
+        """xdist, for ``-n auto``: no more workers than models, since a further one would only load libraries."""
+        if not active(config) or not asks_for_zoo(config):
+            return None
+        from xdist.plugin import pytest_xdist_auto_num_workers
+
+        models = {case.model for case in self.run.cases}
+        return max(1, min(int(pytest_xdist_auto_num_workers(config)), len(models)))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: list[str]) -> None:
+        """xdist: a worker names the tests it selected; all workers name the same."""
+        self.collected[:] = self.collected or ids
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Without xdist: the selected tests. Under xdist the controller's session has none."""
+        self.collected[:] = self.collected or [item.nodeid for item in session.items]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A phase of a test ended, here or on a worker."""
+        # xdist reports the test that a worker died in with a phase of its own.
+        crashed = str(report.when) == "???"
+        if crashed or report.when == "call" or report.outcome != "passed":
+            self._note(report.nodeid, "crashed" if crashed else report.outcome, report.longreprtext)
+        for payload in getattr(report, "evalsuite_rows", ()):
+            self.ledger.receive(payload, report.nodeid)
+
+    def _note(self, node_id: str, outcome: str, text: str) -> None:
+        """A crash is final, and a failure is not undone by a later phase."""
+        if self.outcomes.get(node_id) not in ("crashed", "failed"):
+            self.outcomes[node_id] = outcome
+            self.why[node_id] = text.strip().splitlines()[-1] if text.strip() else ""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
+        """Around all tests: once they ended, or were interrupted, every expected row gets its state."""
+        interrupted = True
+        try:
+            result = yield
+            interrupted = False
+            return result
+        finally:
+            idle = self.config.option.collectonly or self.config.option.setupplan or self.config.option.setuponly
+            if not idle and (self._ledger is not None or asks_for_zoo(self.config)):
+                self._finish(session, interrupted=interrupted)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A report that breaks its own rules fails the run. The status is never lowered."""
+        if self.faults and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The last screen."""
+        if self.report is None:
+            return
+        from evalsuite.report.terminal import summary_lines
+
+        terminalreporter.write_sep("=", "evalsuite")
+        path = self.run.shown(self.run.settings.out / "report.json")
+        now = datetime.now(UTC)
+        for line in summary_lines(self.report, report_path=path, command=command(self.config), age_now=now):
+            terminalreporter.write_line(line)
+        for fault in self.faults:
+            terminalreporter.write_line(f"  the report breaks its own rules: {fault}")
+
+    def _finish(self, session: pytest.Session, *, interrupted: bool) -> None:
+        from evalsuite.report.rows import RED
+        from evalsuite.report.write import write_reports
+
+        run, ledger = self.run, self.ledger
+        is_narrowed = narrowed(self.config, run.settings)
+        zoo_asked = asks_for_zoo(self.config) or any(zoo_row(node_id) for node_id in self.collected)
+        crashed = self._scheduler.crashed if self._scheduler is not None else {}
+        rows = ledger.complete(run.cases, run.stored, crashed, zoo_asked=zoo_asked, narrowed=is_narrowed)
+        red = [row for row in rows if row["state"] in RED]
+        self._fail_silent_rows(session, red)
+        status = pytest.ExitCode.OK
+        if interrupted or session.shouldfail or session.shouldstop:
+            status = pytest.ExitCode.INTERRUPTED
+        elif red or session.testsfailed:
+            status = pytest.ExitCode.TESTS_FAILED
+        elif not self.collected:
+            status = pytest.ExitCode.NO_TESTS_COLLECTED
+        self.report, self.faults = write_reports(
+            rows,
+            run,
+            partial=is_narrowed or any(row["state"] == "deselected" for row in rows),
+            exit_status=int(status),
+            facts={
+                "started": self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "seconds": round(time.perf_counter() - self._clock, 3),
+                "workers": int(getattr(self.config.option, "numprocesses", 0) or 0),
+                "models": ledger.timing,
+            },
+        )
+        ledger.close()
+
+    def _fail_silent_rows(self, session: pytest.Session, red: list[dict[str, Any]]) -> None:
+        """A red row whose own test did not fail (it is lost, or its model crashed before its turn) fails the run by an
+        entry of its own, which JUnit and the short summary show too. Rows that a stopped run never reached do so only
+        where nothing else failed."""
+        from evalsuite.report.terminal import short_verdict
+
+        for row in red:
+            if row["state"] == "not_run" and session.testsfailed:
+                continue
+            if any(self.outcomes.get(node_id) in ("failed", "crashed") for node_id in self._tests_of(row)):
+                continue
+            report = pytest.TestReport(
+                nodeid=f"evalsuite/test_zoo.py::gate[{row['id']}]",
+                location=("evalsuite/test_zoo.py", None, f"gate[{row['id']}]"),
+                keywords={},
+                outcome="failed",
+                longrepr=short_verdict(row),
+                when="call",
+            )
+            self.config.hook.pytest_runtest_logreport(report=report)
+        if red and not session.testsfailed:
+            session.testsfailed = 1
+
+    def _tests_of(self, row: dict[str, Any]) -> Iterator[str]:
+        """Node ids, as this run spells them, of the test behind a row."""
+        for node_id in self.collected:
+            if node_id == row["test"] or zoo_row(node_id) == row["id"]:
+                yield node_id

@@ -1,0 +1,298 @@
+"""The worker's side of a row: measure it, compare it with its baseline, send it along with the test's report."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from evalsuite.cases import Case, discover
+from evalsuite.gate.snapshot import Desk, extension_for
+from evalsuite.gate.store import ZOO_STEM, Stored, baselines
+from evalsuite.gate.verdict import row_levels
+from evalsuite.measure import Bench, Loaded, UnscoredError
+from evalsuite.options import Settings, settings
+from evalsuite.provenance import git_commit, platform_name, versions
+from evalsuite.report.outcome import Outcome
+from evalsuite.report.terminal import short_verdict
+from evalsuite.result import Measurement
+from evalsuite.selection import OUTCOMES, ZOO_TEST, zoo_row
+from evalsuite.zoo.manifest import name_problem, read_manifest
+
+RUN = pytest.StashKey["Run"]()
+
+
+@dataclass(eq=False)
+class Run:
+    """What all tests of a process share.
+
+    Attributes:
+        config: pytest's.
+        sent: levels of the family as the controller read them at the start; None where this process reads them.
+    """
+
+    config: pytest.Config
+    sent: Mapping[str, float] | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The options, resolved."""
+        return settings(self.config)
+
+    @cached_property
+    def suite(self) -> str:
+        """The manifest's name for the suite, for the v1 report."""
+        try:
+            return str(read_manifest(self.settings.models / "zoo.json").get("suite", "zoo"))
+        except ValueError:
+            return "zoo"
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Every case of the zoo and the command line."""
+        chosen = self.settings
+        return discover(chosen.models, chosen.tasks, chosen.checkpoints, chosen.task_files)
+
+    @cached_property
+    def bench(self) -> Bench:
+        """The process's measuring bench."""
+        return Bench(self.settings.threads)
+
+    @cached_property
+    def stored(self) -> tuple[Stored, ...]:
+        """The baselines as they were when they were first looked at: before any row of this run was recorded."""
+        return baselines(self.settings.snapshots)
+
+    @cached_property
+    def levels(self) -> Mapping[str, float]:
+        """Level of each gating row with a baseline, frozen for the whole run: what is recorded during the run neither
+        joins the family nor moves a level."""
+        if self.sent is not None:
+            return self.sent
+        return row_levels({stored.row_id: stored.gating for stored in self.stored})
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What is stored beside every row recorded in this run."""
+        return {
+            "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "commit": git_commit(self.config.rootpath),
+            "seed": self.settings.seed,
+            "threads": self.settings.threads,
+            "platform": platform_name(),
+            "versions": versions(),
+        }
+
+    @property
+    def recording(self) -> bool:
+        """Whether ``--snapshot-update`` is on."""
+        return bool(self.config.option.update_snapshots)
+
+    def check_recording(self, environ: Mapping[str, str]) -> None:
+        """Refuse to record in CI, where a red build would accept itself.
+
+        Raises:
+            pytest.UsageError: recording was asked for, CI is set and EVAL_RECORD is not 1.
+        """
+        asked = self.recording or self.config.option.update_new_snapshots_only
+        if asked and environ.get("CI") and environ.get("EVAL_RECORD") != "1":
+            raise pytest.UsageError(
+                "--snapshot-update records baselines, and CI is set: a build must not accept its own results. "
+                "Record them on your machine and commit snapshots/, or set EVAL_RECORD=1 if this job is meant to record"
+            )
+
+    def check_names(self) -> None:
+        """Refuse names that no case has: a misspelt one would score nothing and look green.
+
+        Raises:
+            pytest.UsageError: an unknown ``--eval-model`` or ``--eval-task``.
+        """
+        models = {case.model for case in self.cases}
+        tasks = {case.task.name for case in self.cases}
+        for flag, names, known in (
+            ("--eval-model", self.settings.only_models, models),
+            ("--eval-task", self.settings.only_tasks, tasks),
+        ):
+            for name in names:
+                if name not in known:
+                    near = difflib.get_close_matches(name, known, n=1)
+                    hint = f"; did you mean {near[0]}?" if near else ""
+                    raise pytest.UsageError(
+                        f"{flag} {name}: no such name{hint} (there are: {', '.join(sorted(known))})"
+                    )
+
+    def shown(self, path: Path) -> str:
+        """A path as the user would type it."""
+        here = self.config.invocation_params.dir
+        return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def run_of(config: pytest.Config) -> Run:
+    """The process's run, made on first use."""
+    if RUN not in config.stash:
+        config.stash[RUN] = Run(config, getattr(config, "workerinput", {}).get("evalsuite_levels"))
+    return config.stash[RUN]
+
+
+@dataclass(eq=False)
+class Unjudged:
+    """Stands for the baseline of a row that may do without one: every measurement equals it."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+def open_case(request: pytest.FixtureRequest, case: Case, snapshot: SnapshotAssertion) -> SnapshotAssertion | Unjudged:
+    """Start the row of a case in the running test; returns its baseline."""
+    names = (case.model, case.task.name, case.metric)
+    outcome = _open(request, names, gating=case.gating, ad_hoc=case.ad_hoc)
+    if case.ad_hoc and not outcome.desk.path.exists() and not _writes(request.config):
+        return Unjudged()
+    return snapshot.use_extension(extension_for(outcome.desk))
+
+
+def measure_case(request: pytest.FixtureRequest, run: Run, case: Case) -> Measurement:
+    """Measure a case for its row, if the test opened one. A case without a number fails or skips the test."""
+    __tracebackhide__ = True
+    mine = [one for one in request.node.stash.get(OUTCOMES, []) if one.desk.row_id == case.row_id]
+    try:
+        measurement = run.bench.measure(case)
+    except UnscoredError as unscored:
+        # Paths as they are in the project: a report says the same in every clone.
+        state, reason = unscored.state, unscored.reason.replace(f"{request.config.rootpath}{os.sep}", "")
+        if state == "skipped" and any(one.desk.path.exists() for one in mine):
+            state, reason = "lost", f"it has a baseline, but {reason}"
+        for one in mine:
+            one.failure = (state, reason)
+        if state == "skipped":
+            pytest.skip(reason)
+        pytest.fail(reason, pytrace=False)
+    for one in mine:
+        one.measurement = measurement
+    return measurement
+
+
+def checkpoint_of(run: Run, case: Case) -> Loaded:
+    """The case's checkpoint for a user's test, which fails or is skipped where there is none."""
+    try:
+        if case.problem:
+            raise UnscoredError("error", case.problem)
+        return run.bench.checkpoint(case.entry)
+    except UnscoredError as unscored:
+        if unscored.state == "skipped":
+            pytest.skip(unscored.reason)
+        pytest.fail(unscored.reason, pytrace=False)
+
+
+def record_scores(
+    request: pytest.FixtureRequest,
+    snapshot: SnapshotAssertion,
+    metric: str,
+    scores: Sequence[Any],
+    units: Sequence[Hashable] | None,
+    clusters: Sequence[Hashable] | None,
+    *,
+    model: str,
+    task: str,
+    higher_is_better: bool = True,
+    bounds: tuple[float, float] | None = None,
+    gating: bool = True,
+    min_drop: float | None = None,
+) -> None:
+    """Add a row to the report from scores that a test computed, and assert that it is not significantly worse.
+
+    Args:
+        request, snapshot: fixtures of the test.
+        metric, task, model: the parts of the row's id: letters, digits, ``_ . -``, no double hyphen.
+        scores, units, clusters, higher_is_better, bounds, gating, min_drop: see
+            `evalsuite.evals.custom.measure_scores`.
+
+    Raises:
+        AssertionError: the row has no baseline, or is significantly worse.
+        ValueError: scores that cannot be read; the row is then an error.
+    """
+    __tracebackhide__ = True
+    from evalsuite.evals.custom import measure_scores
+
+    names = (model, task, metric)
+    for name in names:
+        if problem := name_problem(name):
+            raise ValueError(f"eval_record: {problem}")
+    run = run_of(request.config)
+    run.check_recording(os.environ)
+    outcome = _open(request, names, gating=gating)
+    try:
+        outcome.measurement = measure_scores(
+            names,
+            scores,
+            units,
+            clusters,
+            higher_is_better=higher_is_better,
+            bounds=bounds,
+            gating=gating,
+            min_drop=min_drop,
+        )
+    except ValueError as error:
+        outcome.failure = ("error", str(error))
+        pytest.fail(str(error), pytrace=False)
+    if outcome.measurement != snapshot.use_extension(extension_for(outcome.desk)):
+        pytest.fail(short_verdict(outcome.row()), pytrace=False)
+
+
+def attach_rows(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Put the rows of a test on the report of its last telling phase, as plain values, and let a failed test of the
+    suite speak in the report's words."""
+    if report.when == "setup" and report.outcome == "passed":
+        return
+    # Taken off the item, so that a test's scores do not stay in memory for the rest of the run.
+    outcomes: list[Outcome] = item.stash.get(OUTCOMES, [])
+    del item.stash[OUTCOMES]
+    text = report.longreprtext.strip().splitlines()
+    for outcome in outcomes:
+        if outcome.measurement is None and outcome.failure is None:
+            outcome.failure = ("error", text[-1] if text else "its test ended before it was scored")
+    bench = run_of(item.config).bench
+    payloads = [
+        {
+            "row": outcome.row(),
+            "items": outcome.items(),
+            "timing": bench.timing() if zoo_row(item.nodeid) else {},
+        }
+        for outcome in outcomes
+    ]
+    # An attribute of a report travels from worker to controller, also when the worker dies later.
+    report.evalsuite_rows = payloads  # type: ignore[attr-defined]
+    if report.failed and zoo_row(item.nodeid) and outcomes[0].red:
+        report.longrepr = short_verdict(outcomes[0].row())
+
+
+def _open(
+    request: pytest.FixtureRequest, names: tuple[str, str, str], *, gating: bool, ad_hoc: bool = False
+) -> Outcome:
+    """A new row of the running test."""
+    run = run_of(request.config)
+    row_id = "--".join(names)
+    of_zoo = zoo_row(request.node.nodeid) is not None
+    test = f"{ZOO_TEST}[{row_id}]" if of_zoo else request.node.nodeid
+    desk = Desk(
+        run.settings.snapshots / (ZOO_STEM if of_zoo else Path(request.node.path).stem),
+        row_id,
+        run.levels.get(row_id) if gating else None,
+        run.recording,
+        run.facts | {"test": test},
+    )
+    outcome = Outcome(*names, gating, test, desk, ad_hoc)
+    request.node.stash.setdefault(OUTCOMES, []).append(outcome)
+    return outcome
+
+
+def _writes(config: pytest.Config) -> bool:
+    return bool(config.option.update_snapshots or config.option.update_new_snapshots_only)

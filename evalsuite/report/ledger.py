@@ -1,0 +1,176 @@
+"""The controller's book: which rows a run owes, which arrived, and what became of the rest.
+
+A report made of received rows only would hide a crash; this one starts from the rows that were expected. A pure
+object: hooks feed it node ids and reports, `complete` gives the rows of the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from evalsuite.cases import Case
+from evalsuite.gate.store import Stored
+from evalsuite.report.json_file import RowLog, write_items
+from evalsuite.report.rows import Recorded, Source
+from evalsuite.selection import ZOO_TEST, test_files, zoo_row
+
+TIMINGS = ("load_seconds", "eval_seconds", "peak_rss_mb")
+
+
+@dataclass(eq=False)
+class Ledger:
+    """Rows of one run on the controller.
+
+    Attributes:
+        folder: where the report goes; rows are appended to ``rows.jsonl`` there as they arrive.
+        collected: node ids of the tests that were selected.
+        outcomes: node id -> how its test ended, ``passed``, ``failed``, ``skipped`` or ``crashed``.
+        why: node id -> the last line of a failed test's message.
+        rows: the rows received, by id.
+        timing: model -> seconds and memory.
+    """
+
+    folder: Path
+    collected: Sequence[str]
+    outcomes: Mapping[str, str]
+    why: Mapping[str, str]
+    rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    timing: dict[str, dict[str, float]] = field(default_factory=dict)
+    _log: RowLog | None = None
+
+    def open(self) -> RowLog:
+        """Start the report's folder: what the last run left there must not be taken for this run's."""
+        if self._log is None:
+            for stale in (*self.folder.glob("items/*.jsonl"), *self.folder.glob("*.json")):
+                if stale.suffix == ".jsonl" or stale.name in ("report.json", "eval-results.json"):
+                    stale.unlink(missing_ok=True)
+            self._log = RowLog(self.folder / "rows.jsonl")
+        return self._log
+
+    def close(self) -> None:
+        """Close the row log."""
+        if self._log is not None:
+            self._log.close()
+
+    def receive(self, payload: Mapping[str, Any], node_id: str) -> None:
+        """Take a row that rode on a test's report. A later report of a crashed test is ignored."""
+        if self.outcomes.get(node_id) == "crashed":
+            return
+        row = dict(payload["row"])
+        if row["id"] in self.rows and row["test"] != self.rows[row["id"]]["test"]:
+            other = self.rows[row["id"]]["test"]
+            row = _bare(row["model"], row["task"], row["metric"], row["gating"], row["test"]) | {
+                "state": "error",
+                "reason": f"two tests record the row {row['id']}: {other} and {row['test']}; give one another metric",
+            }
+        log = self.open()
+        if payload["items"]:
+            row["items"] = write_items(self.folder, row["id"], payload["items"])
+        self.rows[row["id"]] = row
+        log.append(row)
+        if payload["timing"]:
+            kept = self.timing.setdefault(row["model"], dict.fromkeys(TIMINGS, 0.0))
+            for key in TIMINGS:
+                # The bench counts up over a model's rows, so the largest is the whole.
+                kept[key] = max(kept[key], payload["timing"][key])
+
+    def complete(
+        self,
+        cases: Sequence[Case],
+        stored: Iterable[Stored],
+        crashed: Mapping[str, str],
+        *,
+        zoo_asked: bool,
+        narrowed: bool,
+    ) -> list[dict[str, Any]]:
+        """All rows of the report: received, owed and lost.
+
+        Args:
+            cases: every case of the zoo and the command line.
+            stored: the baselines as they were when the run began.
+            crashed: model -> node id of the test that its worker died in.
+            zoo_asked: whether the run was to score the zoo at all.
+            narrowed: whether tests were left out on purpose; then a row without a result need not be lost.
+        """
+        selected = {owed: node_id for node_id in self.collected if (owed := zoo_row(node_id))}
+        known = {one.row_id: one for one in stored}
+        rows: dict[str, dict[str, Any]] = {}
+        for case in cases if zoo_asked else ():
+            rows[case.row_id] = self.rows.get(case.row_id) or (
+                _bare(case.model, case.task.name, case.metric, case.gating, f"{ZOO_TEST}[{case.row_id}]")
+                | self._fate(selected.get(case.row_id), crashed.get(case.model))
+            )
+        for row_id in sorted(self.rows.keys() - rows.keys()):
+            rows[row_id] = self.rows[row_id]
+        for one in known.values():
+            if one.row_id not in rows and (fate := self._absent(one, zoo_asked=zoo_asked, narrowed=narrowed)):
+                model, task, metric = one.row_id.split("--")
+                rows[one.row_id] = _bare(model, task, metric, one.gating, one.test or None) | fate
+        for row_id, row in rows.items():
+            if row_id in known and row.get("baseline") is None and row["state"] not in ("recorded", "new"):
+                row["baseline"] = _baseline(known[row_id])
+        return list(rows.values())
+
+    def _fate(self, node_id: str | None, killer: str | None) -> dict[str, Any]:
+        """What became of a case that sent no row."""
+        if node_id is None:
+            return {"state": "deselected"}
+        outcome = self.outcomes.get(node_id)
+        if outcome == "crashed":
+            return {
+                "state": "crashed",
+                "reason": "its worker died while scoring it (killed from outside? out of memory?)",
+            }
+        if killer is not None:
+            return {"state": "crashed", "reason": f"its model killed a worker in {killer} and was not loaded again"}
+        if outcome is not None:
+            return {"state": "error", "reason": self.why.get(node_id) or f"its test {outcome} without a row"}
+        return {"state": "not_run", "reason": "the run ended before it (--maxfail, -x or an interrupt)"}
+
+    def _absent(self, one: Stored, *, zoo_asked: bool, narrowed: bool) -> dict[str, Any] | None:
+        """What became of a baseline that no case and no test answered for, or None when nobody asked for it."""
+        if one.of_zoo:
+            if not zoo_asked or narrowed:
+                return None
+            return {"state": "lost", "reason": "it has a baseline, but the zoo no longer asks for it"}
+        # A row of a user's test is owed only by a run that selected its test file.
+        if one.test.split("::")[0] not in test_files(self.collected):
+            return None
+        outcome = self.outcomes.get(one.test)
+        if outcome == "crashed":
+            return {"state": "crashed", "reason": "its worker died in the test that records it"}
+        if outcome == "failed":
+            return {"state": "error", "reason": f"its test failed before recording it: {self.why[one.test]}"}
+        if outcome is None and one.test in self.collected:
+            return {"state": "not_run", "reason": "the run ended before its test (--maxfail, -x or an interrupt)"}
+        if narrowed and outcome is None:
+            return None
+        return {"state": "lost", "reason": "it has a baseline, but no test recorded it"}
+
+
+def _bare(model: str, task: str, metric: str, gating: bool, test: str | None) -> dict[str, Any]:
+    """A row of which only the name is known."""
+    return {
+        "id": f"{model}--{task}--{metric}",
+        "model": model,
+        "task": task,
+        "metric": metric,
+        "gating": gating,
+        "test": test,
+        "reason": None,
+        "baseline": None,
+        "source": dict.fromkeys(Source.__annotations__),
+    }
+
+
+def _baseline(one: Stored) -> dict[str, Any] | None:
+    """A stored row as the report states it, or None when its file is damaged."""
+    header = one.header
+    try:
+        recorded = {key: header["recorded"][key] for key in Recorded.__annotations__}
+        return {"value": header["value"], "ci95": header["ci95"], "n": header["n"], "recorded": recorded}
+    except KeyError:
+        return None

@@ -1,0 +1,188 @@
+"""The last screen of a run: on green one line a model, on red the verdict, the bad rows and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from evalsuite.report import commands
+from evalsuite.report.baselines import age, identity
+from evalsuite.report.blocks import block, change, fold, numbers, short_verdict, state_text, value_text
+from evalsuite.report.layout import flow, paragraph, printable
+from evalsuite.report.numbers import count, seconds_text
+from evalsuite.report.rows import RED
+
+__all__ = ["short_verdict", "summary_lines"]
+
+_WORST_FIRST = ("regressed", "crashed", "error", "lost", "incomparable", "not_run", "new")
+_APART = ("improved", "blind", "recorded", "skipped")
+_MOST_BLOCKS = 20
+_MOST_MODELS = 50
+_MOST_COMMANDS = 5
+_NAME_WIDTH = 24
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def summary_lines(
+    report: Mapping[str, Any],
+    *,
+    report_path: str | Path,
+    command: str = commands.SUITE,
+    age_now: datetime | None = None,
+) -> list[str]:
+    """The last screen, for a terminal of 100 columns.
+
+    Args:
+        report: a valid report.
+        report_path: where the report is, as the reader should type it.
+        command: how the reader starts the suite: ``pytest evalsuite``, ``pytest --pyargs evalsuite``.
+        age_now: the present, to give the age of the baselines; None leaves it out.
+    """
+    rows = [row for row in report["rows"] if row["state"] != "deselected"]
+    end = f"{printable(str(report_path))}{_scope(report)}"
+    if report["verdict"]["status"] == "green":
+        return [*_green(report, rows, age_now), *_notices(rows, command), f"  {end}"]
+    return [*_red(report, rows, command), f"  report:   {end}"]
+
+
+def _green(report: Mapping[str, Any], rows: Rows, age_now: datetime | None) -> list[str]:
+    models: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        models.setdefault(row["model"], []).append(row)
+    states = _states(rows)
+    all_of = ", all ok" if states == [f"{len(rows)} ok"] else f": {', '.join(states)}"
+    baselines = age(rows, age_now)
+    parts = [
+        f"{'partial run, ' if report['verdict']['partial'] else ''}"
+        f"{count(len(models), 'model')}, {count(len(rows), 'row')}{all_of}",
+        *([f"({baselines})"] if baselines else []),
+        f"in {seconds_text(report['run']['seconds'])}",
+    ]
+    lines = flow(parts, gap=" ", indent=11, first="evalsuite: ")
+    width = min(_NAME_WIDTH, max(len(model) for model in models))
+    for model, of_model in list(models.items())[:_MOST_MODELS]:
+        shown = [row for row in of_model if row["gating"]] or of_model
+        parts = [f"{printable(row['task'])} {printable(row['metric'])} {_result(row)}" for row in shown]
+        lines += flow(parts, gap="   ", indent=width + 4, first=f"  {printable(model):<{width}}  ")
+    if len(models) > _MOST_MODELS:
+        lines.append(f"  ... and {len(models) - _MOST_MODELS} more models (all in the report)")
+    if report["verdict"]["exit"]:
+        lines.append(f"  every row is fine, but pytest ends with exit status {report['verdict']['exit']}: see above")
+    return lines
+
+
+def _result(row: Mapping[str, Any]) -> str:
+    return f"{value_text(row)} {change(row)}".rstrip() if row["value"] is not None else str(row["state"])
+
+
+def _notices(rows: Rows, command: str) -> list[str]:
+    """What a green run still has to say: improved rows leave a stale baseline, blind and skipped ones guard nothing."""
+    lines: list[str] = []
+    improved = [row for row in rows if row["state"] == "improved"]
+    for row in improved[:_MOST_BLOCKS]:
+        name = printable(f"{row['model']} {row['task']} {row['metric']}")
+        lines += flow([f"improved: {name}", *numbers(row)], gap=" ", indent=4, first="  ")
+    if improved:
+        lines.append("  the baselines of improved rows are stale:")
+        lines += _command_lines("accept:", _accepting(improved, command))
+    quiet: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        if row["state"] in ("blind", "skipped"):
+            notes = row["verdict"]["notes"] if row["verdict"] else []
+            why = row["reason"] or "; ".join(notes) or "no reason was given"
+            quiet.setdefault((row["state"], row["model"], row["task"], why), []).append(row["metric"])
+    for (state, model, task, why), metrics in list(quiet.items())[:_MOST_BLOCKS]:
+        lines += paragraph(f"{state}: {model} {task} {', '.join(metrics)}: {why}", indent=4, first="  ")
+    if len(quiet) > _MOST_BLOCKS:
+        lines.append(f"  ... and {len(quiet) - _MOST_BLOCKS} more blind or skipped (all in the report)")
+    return lines
+
+
+def _red(report: Mapping[str, Any], rows: Rows, command: str) -> list[str]:
+    verdict = report["verdict"]
+    bad = sorted((row for row in rows if row["state"] in RED), key=_badness)
+    gates = {name: why for name, why in verdict["gates"].items() if _inside(name) not in {row["id"] for row in bad}}
+    partial = " (partial run)" if verdict["partial"] else ""
+    if not rows:
+        return [f"evalsuite: RED{partial} - no row was evaluated"]
+    states = [*gates, *_states(rows)]
+    lines = flow(
+        [f"{state}," for state in states[:-1]] + [f"{states[-1]} of {count(verdict['expected'], 'row')} expected"],
+        gap=" ",
+        indent=11,
+        first=f"evalsuite: RED{partial} - ",
+    )
+    for name, why in gates.items():
+        lines += paragraph(f"{name}: {why}", indent=13, first="  ")
+    groups = fold(row for row in bad if row["state"] != "new")
+    for group in groups[:_MOST_BLOCKS]:
+        lines += [f"  {line}" for line in block(group)]
+    if len(groups) > _MOST_BLOCKS:
+        rest = [row for group in groups[_MOST_BLOCKS:] for row in group]
+        lines.append(f"  ... and {count(len(rest), 'row')} more: {', '.join(_states(rest))} (all in the report)")
+    baselines = identity(bad, report["provenance"]) or identity(rows if gates else [], report["provenance"])
+    if baselines:
+        lines += flow(baselines, gap=" ", indent=4, first="  ")
+    return [*lines, *_next_commands(rows, bad, gates, verdict["partial"], command)]
+
+
+def _next_commands(rows: Rows, bad: Rows, gates: Mapping[str, str], partial: bool, command: str) -> list[str]:
+    lines: list[str] = []
+    new = [row for row in bad if row["state"] == "new"]
+    if new:
+        have = "row has" if len(new) == 1 else "rows have"
+        # Recording everything would also accept what changed in rows that have a baseline.
+        if not partial and not any(row["baseline"] for row in rows) and all(commands.in_suite(row) for row in new):
+            lines.append(f"  {len(new)} {have} no baseline: record them with `{commands.record_all(command)}`")
+        else:
+            lines.append(f"  {len(new)} {have} no baseline:")
+            lines += _command_lines("record:", _accepting(new, command))
+    seen = [row for row in bad if row["state"] not in ("lost", "new")]
+    if seen:
+        lines += _command_lines("see one:", [commands.see(seen[0], command)])
+    lines += _command_lines(
+        "accept:", _accepting([row for row in bad if row["state"] in ("regressed", "incomparable")], command)
+    )
+    if gates:
+        lines += _command_lines("all rows:", [commands.record_all(command)])
+    return lines + _command_lines("forget:", [commands.forget(row) for row in bad if row["state"] == "lost"])
+
+
+def _accepting(rows: Rows, command: str) -> list[str]:
+    return list(dict.fromkeys(commands.accept(row, command) for row in rows))
+
+
+def _command_lines(label: str, typed: Sequence[str]) -> list[str]:
+    lines = [f"  {label:<9} {text}" for text in typed[:_MOST_COMMANDS]]
+    rest = len(typed) - _MOST_COMMANDS
+    return [*lines, f"  {'':<9} ... and {rest} more"] if rest > 0 else lines
+
+
+def _states(rows: Rows) -> list[str]:
+    """``1 regressed``, ``1 error``, ``15 ok``: bad states worst first, then ok, then green ones to know about."""
+    found = {state: sum(row["state"] == state for row in rows) for state in (*_WORST_FIRST, *_APART)}
+    fine = len(rows) - sum(found.values())
+    bad = [f"{found[state]} {state_text(state, found[state])}" for state in _WORST_FIRST if found[state]]
+    apart = [f"{found[state]} {state}" for state in _APART if found[state]]
+    return [*bad, *([f"{fine} ok"] if fine else []), *apart]
+
+
+def _badness(row: Mapping[str, Any]) -> tuple[int, float]:
+    """Worst first: by state, then by how many times its tolerance a row dropped; else in manifest order."""
+    verdict = row["verdict"]
+    times = verdict["drop"] / (verdict["min_drop"] or 0.001) if verdict else 0.0
+    return _WORST_FIRST.index(row["state"]), -times
+
+
+def _inside(gate: str) -> str:
+    return gate.removeprefix("gate[").removesuffix("]")
+
+
+def _scope(report: Mapping[str, Any]) -> str:
+    if not report["verdict"]["partial"]:
+        return ""
+    left_out = report["verdict"]["counts"]["deselected"]
+    return f" (partial: {f'{left_out} deselected, ' if left_out else ''}lost rows not checked)"

@@ -1,0 +1,104 @@
+"""What a run was asked for: is the suite active, is the run narrowed, which rows do the collected tests stand for.
+
+Light: it is imported in every run of an environment that has the plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evalsuite.options import Settings, given
+
+if TYPE_CHECKING:
+    from evalsuite.cases import Case
+
+OUTCOMES = pytest.StashKey[list[Any]]()
+"""On a test's item: the rows it opened. Here, so that a test without rows costs no import."""
+
+ZOO_TEST = "evalsuite/test_zoo.py::test_metric"
+"""How the report names the zoo's test, wherever the package is installed."""
+
+_ZOO_ID = re.compile(r"(?:^|/)test_zoo\.py::test_metric\[(?P<row>[^\[\]]+)\]$")
+_PACKAGE = Path(__file__).parent
+
+
+def active(config: pytest.Config) -> bool:
+    """Whether the run scores the zoo or uses an option of the suite; only then are scheduler, threads and the number
+    of workers ours to set."""
+    return given(config) or asks_for_zoo(config)
+
+
+def asks_for_zoo(config: pytest.Config) -> bool:
+    """Whether an argument names the package or something in it."""
+    return any(_into_package(config, argument) for argument in config.args)
+
+
+def _into_package(config: pytest.Config, argument: str) -> bool:
+    name = argument.split("::")[0]
+    if config.option.pyargs and name.split(".")[0] == "evalsuite":
+        return True
+    return (config.invocation_params.dir / name).resolve().is_relative_to(_PACKAGE)
+
+
+def narrowed(config: pytest.Config, settings: Settings) -> bool:
+    """Whether the run was told to leave tests out, so that a row without a result need not be lost."""
+    option = config.option
+    chosen = ("keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise")
+    return (
+        settings.narrowed
+        or any(getattr(option, name, None) for name in chosen)
+        or any("::" in argument for argument in config.args)
+    )
+
+
+def zoo_row(node_id: str) -> str | None:
+    """The row that a test of the zoo stands for, or None for any other test."""
+    match = _ZOO_ID.search(node_id)
+    return match["row"] if match else None
+
+
+def test_files(node_ids: Iterable[str]) -> frozenset[str]:
+    """The test files that the node ids lie in."""
+    return frozenset(node_id.split("::")[0] for node_id in node_ids)
+
+
+def command(config: pytest.Config) -> str:
+    """How this user starts the suite, for the commands that the report prints."""
+    return "pytest --pyargs evalsuite" if config.option.pyargs else "pytest evalsuite"
+
+
+def case_of(item: pytest.Item) -> Case | None:
+    """The case that a test is parametrised with, or None."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("eval_case") if callspec is not None else None
+
+
+def arrange(
+    items: Sequence[pytest.Item], settings: Settings, cases: Sequence[Case]
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Split tests into those to run and those that ``--eval-model`` and ``--eval-task`` leave out.
+
+    A model's tests are put together, in the order of the cases, so that its checkpoint is loaded once; tests without
+    a case come first, in their order.
+    """
+    place = {name: index for index, name in enumerate(dict.fromkeys(case.model for case in cases))}
+    kept: list[tuple[int, pytest.Item]] = []
+    dropped: list[pytest.Item] = []
+    for item in items:
+        case = case_of(item)
+        if case is None:
+            kept.append((-1, item))
+        elif _wanted(case.model, settings.only_models) and _wanted(case.task.name, settings.only_tasks):
+            kept.append((place[case.model], item))
+        else:
+            dropped.append(item)
+    return [item for _, item in sorted(kept, key=lambda pair: pair[0])], dropped
+
+
+def _wanted(name: str, names: tuple[str, ...]) -> bool:
+    return not names or name in names

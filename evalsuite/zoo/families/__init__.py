@@ -1,0 +1,1 @@
+"""The model families: one published architecture a file, each with its config, loader, writer and NLL."""

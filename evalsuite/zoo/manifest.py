@@ -1,0 +1,97 @@
+"""``zoo.json``: which checkpoints there are and what each is scored on.
+
+The first seed's entry (``id``, ``dir``, ``task``, ``data`` and fields by kind) works unchanged; an entry may
+name task files instead (``"tasks": ["prose", "quiz"]``) and set ``gating`` and ``min_drop``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalsuite.result import ID_PATTERN
+
+MAX_NAME = 80  # three parts and a suffix must fit a file name of 255 bytes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model of the zoo.
+
+    Attributes:
+        name: the model's part of a row id, unique in the zoo without regard to case.
+        raw: the entry as written.
+        root: the folder that ``dir`` and ``data`` are relative to.
+        problem: why the entry cannot be used, or "".
+    """
+
+    name: str
+    raw: Mapping[str, Any]
+    root: Path
+    problem: str = ""
+
+    @property
+    def directory(self) -> Path:
+        """The checkpoint: a folder, or a single .safetensors file for an n-gram."""
+        return self.root / str(self.raw.get("dir", ""))
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest as a dict with at least ``models``, a list.
+
+    Raises:
+        ValueError: no such file, not JSON, or no list of models; the message names the file.
+    """
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot read the manifest ({error.strerror}); it lists the models to score") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not JSON ({error})") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("models"), list):
+        raise ValueError(f'{path}: expected an object with a list "models", such as {{"models": [{{"id": ...}}]}}')
+    return manifest
+
+
+def read_entries(path: Path) -> tuple[Entry, ...]:
+    """The entries in the order written. A bad one keeps its place and says what is wrong with it."""
+    manifest = read_manifest(path)
+    entries: list[Entry] = []
+    for position, raw in enumerate(manifest["models"], 1):
+        entries.append(_entry(raw, position, path.resolve().parent, {entry.name.casefold() for entry in entries}))
+    return tuple(entries)
+
+
+def row_part(name: str) -> str:
+    """A model's or task's name as a part of a row id: ``org/name@rev`` becomes ``org_name_rev``."""
+    return re.sub(r"[/@]", "_", name)
+
+
+def name_problem(name: str) -> str:
+    """Why a name cannot be part of a row id and a file name, or ""."""
+    if len(name) > MAX_NAME:
+        return f"the name {name[:30]!r}... has {len(name)} characters; a row's file name has room for {MAX_NAME}"
+    if not re.fullmatch(ID_PATTERN, name, re.ASCII):
+        return f"the name {name!r} must be made of letters, digits, '_', '.' and '-', without a double hyphen"
+    return ""
+
+
+def _entry(raw: Any, position: int, root: Path, taken: Iterable[str]) -> Entry:
+    """One entry; a broken one gets a name of its own so that its row can say why."""
+    stand_in = f"entry-{position}"
+    if not isinstance(raw, dict):
+        return Entry(stand_in, {}, root, f"entry {position} of the manifest is {type(raw).__name__}, not an object")
+    if not isinstance(raw.get("id"), str) or not raw["id"]:
+        return Entry(stand_in, raw, root, f'entry {position} of the manifest has no "id" (a non-empty string)')
+    name = row_part(raw["id"])
+    if problem := name_problem(name):
+        return Entry(stand_in, raw, root, problem)
+    if name.casefold() in taken:
+        return Entry(stand_in, raw, root, f"the name {name!r} is taken by an earlier entry (case does not count)")
+    if not isinstance(raw.get("dir"), str) or not raw["dir"]:
+        return Entry(name, raw, root, f'entry {raw["id"]!r} has no "dir", the folder of its checkpoint')
+    return Entry(name, raw, root)
