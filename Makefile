@@ -30,7 +30,8 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv --clear $(VENV) || \
 	  { rm -rf $(VENV); echo "no virtual environment could be made: install the venv module (Debian: python3-venv)"; exit 1; }
 
-# torch first and by its exact version: a plain 'torch' would bring gigabytes that a CPU has no use for.
+# torch first, alone and by its exact version: the one large download shows its own progress, and where pip is set up
+# to offer a CPU build of that version it is taken instead of gigabytes of GPU libraries.
 $(VENV)/.eval-ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing evalsuite into $(VENV) (torch is some 200 MB; the first time takes a few minutes)"
 	$(PIP) "$$(grep '^torch==' constraints.txt)"

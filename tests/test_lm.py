@@ -57,16 +57,16 @@ class ContextLength:
 
 
 def table_model(table):
-    """A model whose next-token probabilities depend on the last token: {(before, after): p}, the rest 1e-9."""
+    """A model whose next-token probabilities depend on the last token: {(before, after): p}, token 0 the rest."""
 
     def model(ids):
-        logits = np.full((1, ids.shape[1], 256), np.log(1e-9))
+        logits = np.full((1, ids.shape[1], 256), np.log(1e-30))
         for j, token in enumerate(ids[0]):
             for (before, after), p in table.items():
                 if token == ord(before):
                     logits[0, j, ord(after)] = math.log(p)
             rest = 1 - np.exp(logits[0, j]).sum()
-            logits[0, j, 0] = math.log(max(rest, 1e-9))
+            logits[0, j, 0] = math.log(max(rest, 1e-30))
         return logits
 
     return model

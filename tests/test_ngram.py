@@ -165,6 +165,13 @@ def test_the_largest_vocabulary_does_not_overflow() -> None:
     np.testing.assert_allclose(np.exp(-model.nll(text)), expected, rtol=1e-12)
 
 
+def test_a_certain_token_costs_nothing() -> None:
+    for discount in (0.1, 0.3, 0.7, "modified"):
+        nll = NGramLM().fit([[0] * 7, [0] * 3], 3, discount).nll([0] * 5)
+        np.testing.assert_allclose(nll, 0, atol=1e-15)
+        assert (nll >= 0).all()
+
+
 def test_fit_replaces_earlier_counts_and_skips_empty_sequences() -> None:
     model = NGramLM().fit([[5, 5, 5]], 4)
     again = model.fit([[], *CORPUS, np.empty(0, np.int64)], 2, 0.5)

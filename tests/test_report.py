@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from evalsuite.report.build import validate
+from evalsuite.report.eval_results import eval_results, validate_v1
 from evalsuite.report.json_file import RowLog, read_row_log, write_items, write_json
 from evalsuite.report.rows import GREEN, RED, SCORED, STATES, Row, error_row, normal_row
 from evalsuite.report.schema import load_schema
+from evalsuite.report.terminal import summary_lines
 from tests.report_rows import PROVENANCE, fresh, regressed, report, row, unscored, verdict
 
 CRASH = "worker gw1 died, likely out of memory"
@@ -97,9 +101,11 @@ def test_rows_come_in_manifest_order_and_strangers_last() -> None:
     assert [each["model"] for each in made["rows"]] == ["b", "a", "y", "z"]
 
 
-def test_green_needs_a_row_that_was_evaluated() -> None:
-    assert report([row("gpt", "prose", "bpb")], exit_status=0)["verdict"]["status"] == "green"
-    assert report([unscored("gpt", "prose", "bpb", "deselected", None)])["verdict"]["status"] == "red"
+@pytest.mark.parametrize(("exit_status", "status"), [(0, "green"), (5, "red")])
+def test_without_any_row_the_exit_status_decides(exit_status: int, status: str) -> None:
+    made = report([unscored("gpt", "prose", "bpb", "deselected", None)], exit_status=exit_status)
+    assert made["verdict"]["status"] == status
+    assert validate(made) == []
     assert validate(report([], exit_status=5)) == []
 
 
@@ -180,6 +186,14 @@ def test_building_leaves_the_rows_alone() -> None:
     before = copy.deepcopy(rows)
     report(rows)
     assert rows == before
+
+
+def test_importing_the_report_is_cheap() -> None:
+    modules = "build, eval_results, json_file, terminal"
+    heavy = "{'torch', 'scipy', 'pytest', 'jsonschema', 'numpy'}"
+    code = f"import sys; from evalsuite.report import {modules}; sys.exit(str({heavy} & sys.modules.keys() or ''))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
 
 
 # Bytes
@@ -317,3 +331,6 @@ def test_any_rows_make_a_valid_report_or_readable_errors(rows: list[dict[str, An
     if not errors:
         assert json.loads(json.dumps(made, allow_nan=False)) == made
         assert all(normal_row(each) == each for each in made["rows"])
+        assert validate_v1(eval_results(made)) == []
+        lines = summary_lines(made, report_path="report.json")
+        assert all(line.isascii() and line.isprintable() for line in lines)

@@ -220,8 +220,15 @@ def test_a_red_exit_without_a_red_row_is_explained() -> None:
     assert "  every row is fine, but pytest ends with exit status 1: see above\n" in screen(model("gpt"))
 
 
-def test_no_row_at_all_is_red() -> None:
+def test_a_failed_run_without_any_row_is_red() -> None:
     assert screen([], exit_status=5).startswith("evalsuite: RED - no row was evaluated\n")
+
+
+def test_rows_left_out_on_purpose_are_no_failure() -> None:
+    rows = [unscored("b", "prose", "bpb", "deselected", None)]
+    assert screen(rows, partial=True, exit_status=0) == (
+        "evalsuite: no row was evaluated\n  eval-report/report.json (partial: 1 deselected, lost rows not checked)"
+    )
 
 
 # Commands

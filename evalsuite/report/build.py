@@ -52,7 +52,7 @@ def build_report(
         "format": FORMAT,
         "suite": suite,
         "verdict": {
-            "status": "red" if failures or not judged else "green",
+            "status": "red" if failures or (exit_status and not judged) else "green",
             "partial": partial,
             "counts": {state: found[state] for state in STATES},
             "expected": expected,

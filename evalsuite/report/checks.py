@@ -72,7 +72,7 @@ def _verdict_errors(report: Mapping[str, Any]) -> Iterator[str]:
     if sorted(verdict["failures"]) != sorted(failures):
         odd = sorted(set(failures) ^ set(verdict["failures"])) or "a repeated entry"
         yield f"verdict.failures: does not agree with the red rows and gates: {odd}"
-    status = "red" if failures or not judged else "green"
+    status = "red" if failures or (verdict["exit"] and not judged) else "green"
     if verdict["status"] != status:
         yield f"verdict.status: says {verdict['status']}, the rows make it {status}"
     if status == "red" and verdict["exit"] == 0:

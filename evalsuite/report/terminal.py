@@ -49,6 +49,8 @@ def summary_lines(
 
 
 def _green(report: Mapping[str, Any], rows: Rows, age_now: datetime | None) -> list[str]:
+    if not rows:
+        return ["evalsuite: no row was evaluated"]
     models: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         models.setdefault(row["model"], []).append(row)

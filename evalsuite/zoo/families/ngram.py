@@ -103,8 +103,8 @@ class NGramLM:
         start = np.full(1, -1, np.int64)
         symbols = np.concatenate([part for ids in texts for part in (start, ids)])  # [N]
         lengths = np.array([ids.size + 1 for ids in texts])
-        # How many symbols of its own sequence precede each symbol, 0 at <s>.  # [N]
-        depth = np.arange(symbols.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        # How many symbols of its own sequence precede each symbol, 0 at <s>.
+        depth = np.arange(symbols.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # [N]
         self._build(_count(symbols, depth, n, vocab_size), n, discount, vocab_size)
         return self
 
@@ -112,7 +112,8 @@ class NGramLM:
         """NLL in nats of every token [T] of a text that starts a sequence, float64 [T]."""
         array = self._checked(ids)
         with_start = np.concatenate([np.full(1, -1, np.int64), array])  # [T + 1]
-        result: Floats = -np.log(self._probabilities(with_start)[1:])
+        # Rounding can lift a certain token's probability above 1, and an NLL is never negative.
+        result: Floats = -np.log(np.minimum(self._probabilities(with_start)[1:], 1))
         return result
 
     def sequence_nll(self, ids: ArrayLike) -> Floats:
