@@ -7,7 +7,7 @@ order. What is broken is still a case: it fails with its reason, while all other
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,8 @@ class Case:
     @property
     def min_drop(self) -> float | None:
         """The smallest drop that may fail as set by the entry or the task, or None for the metric's default."""
-        drop = self.entry.raw.get("min_drop", self.task.min_drop)
-        return float(drop[self.metric]) if isinstance(drop, dict) and self.metric in drop else None
+        drops = {**self.task.min_drop, **self.entry.raw.get("min_drop", {})}
+        return float(drops[self.metric]) if self.metric in drops else None
 
 
 def discover(
@@ -128,7 +128,7 @@ def _task_cases(entry: Entry, path: Path, *, ad_hoc: bool = False) -> Iterator[C
         yield Case(entry, _nothing(name), "score", entry.problem or str(error), ad_hoc)
         return
     for metric in task.metrics:
-        yield Case(entry, task, metric, entry.problem, ad_hoc)
+        yield Case(entry, replace(task, name=name), metric, entry.problem, ad_hoc)
 
 
 def _seed_cases(entry: Entry) -> Iterator[Case]:
@@ -137,7 +137,10 @@ def _seed_cases(entry: Entry) -> Iterator[Case]:
     name = row_part(str(raw["task"]))
     problem = entry.problem or name_problem(name)
     kind = _kind(entry)
-    metrics = METRICS_OF_KIND.get(kind, (str(raw.get("metric", "score")),))
+    if not problem and kind != UNKNOWN and not (isinstance(raw.get("data"), str) and raw["data"]):
+        problem = f'entry {raw["id"]!r} has no "data", the file that its task {name!r} is scored on'
+    metric = str(raw.get("metric", "score"))
+    metrics = METRICS_OF_KIND.get(kind, ("score" if name_problem(metric) else metric,))
     task = Task(
         UNKNOWN if name_problem(name) else name,
         kind,

@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.run(options)
     except (ValueError, KeyError, OSError) as error:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"evalsuite {options.verb}: {text}", file=sys.stderr)
+        print(f"evalsuite {options.verb}: {' '.join(str(text).split())}", file=sys.stderr)
         return 2
     return status
 
@@ -28,7 +28,8 @@ def ppl(options: argparse.Namespace) -> int:
 
     checkpoint, data = Path(options.checkpoint), Path(options.tokens)
     fields = {name: getattr(options, name) for name in ("ctx_len", "stride", "n_bytes")}
-    raw = {"id": checkpoint.name, "dir": str(checkpoint)} | {key: value for key, value in fields.items() if value}
+    given = {key: value for key, value in fields.items() if value is not None}
+    raw = {"id": checkpoint.name, "dir": str(checkpoint)} | given
     entry = Entry(checkpoint.name, raw, Path())
     rows = measure_task(load(entry), entry, Task(data.stem, "lm", data, METRICS_OF_KIND["lm"], ()))
     for row in rows.values():

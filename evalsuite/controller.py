@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalsuite.selection import active, asks_for_zoo, command, narrowed, zoo_row
+from evalsuite.options import settings
+from evalsuite.selection import HAD_BASELINES, active, asks_for_zoo, command, has_baselines, narrowed, zoo_row
+from evalsuite.selection import test_files as files_of
 
 if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
@@ -66,24 +68,29 @@ class Controller:
         return self._ledger
 
     def prepare(self, environ: MutableMapping[str, str]) -> None:
-        """Set an active run up before workers start: threads, the right to record, names that exist, an empty report.
+        """Set an active run up before workers start: threads, the right to record, names that exist.
 
         Raises:
             pytest.UsageError: a name that no case has, or recording where it is refused.
         """
-        run = self.run
-        # Libraries read these when they are imported, and a worker inherits them: so before any worker starts.
-        environ.update(dict.fromkeys(THREAD_VARIABLES, str(run.settings.threads)))
-        run.check_recording(environ)
-        run.check_names()
-        if not self.config.option.collectonly and asks_for_zoo(self.config):
+        # Libraries read these when they are imported, and a worker inherits them: so before the run is made, which
+        # imports NumPy, and before any worker starts.
+        environ.update(dict.fromkeys(THREAD_VARIABLES, str(settings(self.config).threads)))
+        self.run.check_recording(environ)
+        self.run.check_names()
+
+    def pytest_sessionstart(self) -> None:
+        """Before workers start and tests are collected: note whether there are baselines, before any is recorded, and
+        take away the last run's report."""
+        self.config.stash[HAD_BASELINES] = has_baselines(settings(self.config).snapshots)
+        if asks_for_zoo(self.config) and not self._idle:
             self.ledger.open()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: WorkerController) -> None:
         """xdist, before a worker starts: it gets the family as it is now, so that all workers judge by equal levels."""
-        if self.run.settings.snapshots.is_dir():
-            node.workerinput["evalsuite_levels"] = dict(self.run.levels)
+        had_some = self.config.stash[HAD_BASELINES]
+        node.workerinput["evalsuite_levels"] = dict(self.run.levels) if had_some else {}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Scheduling | None:
@@ -132,20 +139,26 @@ class Controller:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
         """Around all tests: once they ended, or were interrupted, every expected row gets its state."""
-        interrupted = True
+        stopped = True
         try:
             result = yield
-            interrupted = False
+            stopped = False
             return result
         finally:
-            idle = self.config.option.collectonly or self.config.option.setupplan or self.config.option.setuponly
-            if not idle and (self._ledger is not None or asks_for_zoo(self.config)):
-                self._finish(session, interrupted=interrupted)
+            if not self._idle and self._owes():
+                self._finish(session, stopped=stopped)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A report that breaks its own rules fails the run. The status is never lowered."""
+        """A report that breaks its own rules fails the run; the status is never lowered. It is final only now, since
+        an interrupt and other plugins have their say in it, so the report gets it here."""
         if self.faults and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self.report is not None and self.report["verdict"]["exit"] != session.exitstatus:
+            from evalsuite.report.json_file import write_json
+
+            self.report["verdict"]["exit"] = int(session.exitstatus)
+            write_json(self.report, self.run.settings.out / "report.json")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The last screen."""
@@ -154,28 +167,50 @@ class Controller:
         from evalsuite.report.terminal import summary_lines
 
         terminalreporter.write_sep("=", "evalsuite")
-        path = self.run.shown(self.run.settings.out / "report.json")
-        now = datetime.now(UTC)
-        for line in summary_lines(self.report, report_path=path, command=command(self.config), age_now=now):
+        run = self.run
+        lines = summary_lines(
+            self.report,
+            report_path=run.shown(run.settings.out / "report.json"),
+            command=command(self.config),
+            snapshots=run.shown(run.settings.snapshots),
+            age_now=datetime.now(UTC),
+        )
+        for line in lines:
             terminalreporter.write_line(line)
         for fault in self.faults:
             terminalreporter.write_line(f"  the report breaks its own rules: {fault}")
 
-    def _finish(self, session: pytest.Session, *, interrupted: bool) -> None:
+    @property
+    def _idle(self) -> bool:
+        """Whether pytest was asked to show something rather than to run tests."""
+        shows = ("collectonly", "setupplan", "setuponly", "showfixtures", "show_fixtures_per_test", "cacheshow")
+        return any(getattr(self.config.option, name, None) for name in shows)
+
+    def _owes(self) -> bool:
+        """Whether the run owes a report: the zoo was asked for, a row arrived, or a selected test file has recorded
+        rows, which must not go missing because none of its tests sends any."""
+        if self._ledger is not None or asks_for_zoo(self.config):
+            return True
+        # A session that failed to start noted nothing.
+        if not self.config.stash.get(HAD_BASELINES, False):
+            return False
+        files = files_of(self.collected)
+        return any(one.test.split("::")[0] in files for one in self.run.stored)
+
+    def _finish(self, session: pytest.Session, *, stopped: bool) -> None:
         from evalsuite.report.rows import RED
         from evalsuite.report.write import write_reports
 
         run, ledger = self.run, self.ledger
+        ledger.open()
         is_narrowed = narrowed(self.config, run.settings)
         zoo_asked = asks_for_zoo(self.config) or any(zoo_row(node_id) for node_id in self.collected)
         crashed = self._scheduler.crashed if self._scheduler is not None else {}
         rows = ledger.complete(run.cases, run.stored, crashed, zoo_asked=zoo_asked, narrowed=is_narrowed)
         red = [row for row in rows if row["state"] in RED]
-        self._fail_silent_rows(session, red)
+        self._fail_silent_rows(session, red, stopped=stopped)
         status = pytest.ExitCode.OK
-        if interrupted or session.shouldfail or session.shouldstop:
-            status = pytest.ExitCode.INTERRUPTED
-        elif red or session.testsfailed:
+        if stopped or red or session.testsfailed:
             status = pytest.ExitCode.TESTS_FAILED
         elif not self.collected:
             status = pytest.ExitCode.NO_TESTS_COLLECTED
@@ -193,14 +228,14 @@ class Controller:
         )
         ledger.close()
 
-    def _fail_silent_rows(self, session: pytest.Session, red: list[dict[str, Any]]) -> None:
+    def _fail_silent_rows(self, session: pytest.Session, red: list[dict[str, Any]], *, stopped: bool) -> None:
         """A red row whose own test did not fail (it is lost, or its model crashed before its turn) fails the run by an
-        entry of its own, which JUnit and the short summary show too. Rows that a stopped run never reached do so only
-        where nothing else failed."""
+        entry of its own, which JUnit and the short summary show too. Rows that the run never reached do so only where
+        nothing else says why."""
         from evalsuite.report.terminal import short_verdict
 
         for row in red:
-            if row["state"] == "not_run" and session.testsfailed:
+            if row["state"] == "not_run" and (stopped or session.testsfailed):
                 continue
             if any(self.outcomes.get(node_id) in ("failed", "crashed") for node_id in self._tests_of(row)):
                 continue
@@ -209,7 +244,7 @@ class Controller:
                 location=("evalsuite/test_zoo.py", None, f"gate[{row['id']}]"),
                 keywords={},
                 outcome="failed",
-                longrepr=short_verdict(row),
+                longrepr=short_verdict(row, command=command(self.config)),
                 when="call",
             )
             self.config.hook.pytest_runtest_logreport(report=report)

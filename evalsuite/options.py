@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -84,12 +84,27 @@ def add_options(parser: pytest.Parser) -> None:
             metavar=option.metavar,
             help=text,
         )
-        parser.addini(option.key, text, "args" if many else "string", default=None)
+        kind: Literal["args", "string"] = "args" if many else "string"
+        parser.addini(option.key, text, kind, default=None)
 
 
 def given(config: pytest.Config) -> bool:
     """Whether any option of the suite stands on the command line or in the ini file."""
     return any(getattr(config.option, one.key) or config.getini(one.key) for one in OPTIONS)
+
+
+def typed(config: pytest.Config) -> list[str]:
+    """What a command that scores a row again has to repeat: the project, and the options of the suite as they were
+    typed, but for those that only narrow the run."""
+    words: list[str] = []
+    for flag, value in (("-c", config.option.inifilename), ("--rootdir", config.option.rootdir)):
+        words += [flag, str(value)] if value else []
+    for option in OPTIONS:
+        value = getattr(config.option, option.key)
+        for one in [value] if isinstance(value, str) else value or ():
+            if option.name != "model" and (option.name != "task" or _names_a_file(one)):
+                words += [option.flag, one]
+    return words
 
 
 def settings(config: pytest.Config) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,7 +24,7 @@ from evalsuite.provenance import git_commit, platform_name, versions
 from evalsuite.report.outcome import Outcome
 from evalsuite.report.terminal import short_verdict
 from evalsuite.result import Measurement
-from evalsuite.selection import OUTCOMES, ZOO_TEST, zoo_row
+from evalsuite.selection import HAD_BASELINES, OUTCOMES, ZOO_TEST, command, zoo_row
 from evalsuite.zoo.manifest import name_problem, read_manifest
 
 RUN = pytest.StashKey["Run"]()
@@ -68,8 +68,8 @@ class Run:
 
     @cached_property
     def stored(self) -> tuple[Stored, ...]:
-        """The baselines as they were when they were first looked at: before any row of this run was recorded."""
-        return baselines(self.settings.snapshots)
+        """The baselines as they were before any row of this run was recorded."""
+        return baselines(self.settings.snapshots) if self.config.stash.get(HAD_BASELINES, True) else ()
 
     @cached_property
     def levels(self) -> Mapping[str, float]:
@@ -94,7 +94,12 @@ class Run:
     @property
     def recording(self) -> bool:
         """Whether ``--snapshot-update`` is on."""
-        return bool(self.config.option.update_snapshots)
+        return bool(self.config.getoption("update_snapshots", False))
+
+    @property
+    def writing(self) -> bool:
+        """Whether rows may be written at all: ``--snapshot-update`` or ``--snapshot-update-new-only``."""
+        return self.recording or bool(self.config.getoption("update_new_snapshots_only", False))
 
     def check_recording(self, environ: Mapping[str, str]) -> None:
         """Refuse to record in CI, where a red build would accept itself.
@@ -102,8 +107,7 @@ class Run:
         Raises:
             pytest.UsageError: recording was asked for, CI is set and EVAL_RECORD is not 1.
         """
-        asked = self.recording or self.config.option.update_new_snapshots_only
-        if asked and environ.get("CI") and environ.get("EVAL_RECORD") != "1":
+        if self.writing and environ.get("CI") and environ.get("EVAL_RECORD") != "1":
             raise pytest.UsageError(
                 "--snapshot-update records baselines, and CI is set: a build must not accept its own results. "
                 "Record them on your machine and commit snapshots/, or set EVAL_RECORD=1 if this job is meant to record"
@@ -154,7 +158,7 @@ def open_case(request: pytest.FixtureRequest, case: Case, snapshot: SnapshotAsse
     """Start the row of a case in the running test; returns its baseline."""
     names = (case.model, case.task.name, case.metric)
     outcome = _open(request, names, gating=case.gating, ad_hoc=case.ad_hoc)
-    if case.ad_hoc and not outcome.desk.path.exists() and not _writes(request.config):
+    if case.ad_hoc and not outcome.desk.path.exists() and not run_of(request.config).writing:
         return Unjudged()
     return snapshot.use_extension(extension_for(outcome.desk))
 
@@ -226,25 +230,23 @@ def record_scores(
     for name in names:
         if problem := name_problem(name):
             raise ValueError(f"eval_record: {problem}")
-    run = run_of(request.config)
-    run.check_recording(os.environ)
-    outcome = _open(request, names, gating=gating)
+    outcome = _open(request, names, gating=bool(gating))
     try:
         outcome.measurement = measure_scores(
             names,
             scores,
             units,
             clusters,
-            higher_is_better=higher_is_better,
-            bounds=bounds,
-            gating=gating,
-            min_drop=min_drop,
+            higher_is_better=bool(higher_is_better),
+            bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+            gating=bool(gating),
+            min_drop=None if min_drop is None else float(min_drop),
         )
     except ValueError as error:
         outcome.failure = ("error", str(error))
         pytest.fail(str(error), pytrace=False)
     if outcome.measurement != snapshot.use_extension(extension_for(outcome.desk)):
-        pytest.fail(short_verdict(outcome.row()), pytrace=False)
+        pytest.fail(short_verdict(outcome.row(), command=command(request.config)), pytrace=False)
 
 
 def attach_rows(item: pytest.Item, report: pytest.TestReport) -> None:
@@ -257,8 +259,8 @@ def attach_rows(item: pytest.Item, report: pytest.TestReport) -> None:
     del item.stash[OUTCOMES]
     text = report.longreprtext.strip().splitlines()
     for outcome in outcomes:
-        if outcome.measurement is None and outcome.failure is None:
-            outcome.failure = ("error", text[-1] if text else "its test ended before it was scored")
+        if outcome.failure is None and not outcome.settled:
+            outcome.failure = ("error", text[-1] if text else "its test ended before it was compared")
     bench = run_of(item.config).bench
     payloads = [
         {
@@ -269,30 +271,53 @@ def attach_rows(item: pytest.Item, report: pytest.TestReport) -> None:
         for outcome in outcomes
     ]
     # An attribute of a report travels from worker to controller, also when the worker dies later.
-    report.evalsuite_rows = payloads  # type: ignore[attr-defined]
+    report.evalsuite_rows = _plain(payloads)  # type: ignore[attr-defined]
     if report.failed and zoo_row(item.nodeid) and outcomes[0].red:
-        report.longrepr = short_verdict(outcomes[0].row())
+        report.longrepr = short_verdict(outcomes[0].row(), command=command(item.config))
 
 
 def _open(
     request: pytest.FixtureRequest, names: tuple[str, str, str], *, gating: bool, ad_hoc: bool = False
 ) -> Outcome:
-    """A new row of the running test."""
+    """A new row of the running test.
+
+    Raises:
+        pytest.UsageError: it would be recorded where that is refused.
+        ValueError: the test has that row already.
+    """
     run = run_of(request.config)
+    run.check_recording(os.environ)
     row_id = "--".join(names)
+    opened = request.node.stash.setdefault(OUTCOMES, [])
+    if any(one.desk.row_id == row_id for one in opened):
+        raise ValueError(f"this test has the row {row_id} already: give one of the two another metric, task or model")
     of_zoo = zoo_row(request.node.nodeid) is not None
     test = f"{ZOO_TEST}[{row_id}]" if of_zoo else request.node.nodeid
+    levels = run.levels  # read here, also by a row that only informs: before anything is written
     desk = Desk(
         run.settings.snapshots / (ZOO_STEM if of_zoo else Path(request.node.path).stem),
         row_id,
-        run.levels.get(row_id) if gating else None,
+        levels.get(row_id) if gating else None,
         run.recording,
-        run.facts | {"test": test},
+        run.facts | {"test": test} | ({"ad_hoc": True} if ad_hoc else {}),
     )
     outcome = Outcome(*names, gating, test, desk, ad_hoc)
-    request.node.stash.setdefault(OUTCOMES, []).append(outcome)
+    opened.append(outcome)
     return outcome
 
 
-def _writes(config: pytest.Config) -> bool:
-    return bool(config.option.update_snapshots or config.option.update_new_snapshots_only)
+def _plain(value: Any) -> Any:
+    """``value`` made of Python's own types alone, whatever an eval put into it: execnet takes values by exact type, so
+    that a NumPy scalar would kill the worker, and JSON takes no more."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | Set):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):  # scalars and arrays of NumPy and torch
+        return _plain(value.tolist())
+    for kind in (int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    return str(value)

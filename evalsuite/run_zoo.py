@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from evalsuite.measure import UnscoredError, failure, load, measure_task
-from evalsuite.report.eval_results import ARCHS, FORMAT, write_v1
+from evalsuite.report.eval_results import ARCHS, FORMAT, METRICS, write_v1
 from evalsuite.stats import PCG32
 from evalsuite.tasks.task import METRICS_OF_KIND, Task, read_task
 from evalsuite.zoo.checkpoint import kind_of, read_config
 from evalsuite.zoo.manifest import Entry, read_manifest
-
-V1_METRIC = {"bpb": "bpb", "acc": "accuracy"}
 
 
 def run_zoo(manifest: str | os.PathLike[str], rng: PCG32, seed: int = 0) -> dict[str, Any]:
@@ -85,12 +83,16 @@ def _rows(entry: Any, root: Path, rng: PCG32) -> Iterator[dict[str, Any]]:
         except Exception as error:  # every fault of an entry is a row with a reason
             yield _unscored(fields, failure(error))
         return
-    for name in fields["tasks"] if isinstance(fields["tasks"], list) else [fields["tasks"]]:
+    names = fields["tasks"]
+    if not isinstance(names, list) or not names:
+        yield _unscored(fields, failure(ValueError(f'"tasks" is {names!r}, expected a list of task files')))
+        return
+    for name in names:
         one = fields | {"task": name}
         try:
             task = read_task(_tasks_folder(root) / f"{name}.json")
             primary = METRICS_OF_KIND[task.kind][0]
-            yield _score(Entry(fields["id"], fields, root), replace(task, metrics=(primary,)))
+            yield _score(Entry(str(fields["id"]), fields, root), replace(task, metrics=(primary,)))
         except Exception as error:
             yield _unscored(one, failure(error))
 
@@ -105,11 +107,11 @@ def _score(entry: Entry, task: Task) -> dict[str, Any]:
     (row,) = measure_task(loaded, entry, task).values()
     interval = row.token_interval or (row.lo, row.hi)
     facts = {
-        "model": entry.raw["id"],
+        "model": entry.name,
         "checkpoint": entry.raw["dir"],
         "task": task.name,
         "tl_arch": row.source["tl_arch"] if row.source["tl_arch"] in ARCHS else None,
-        "metric": V1_METRIC[row.metric],
+        "metric": METRICS[row.metric],
         "value": row.value,
         "ci95": list(interval),
         "n": row.n,
@@ -122,9 +124,9 @@ def _score(entry: Entry, task: Task) -> dict[str, Any]:
 
 def _unscored(entry: Mapping[str, Any], why: UnscoredError) -> dict[str, Any]:
     return {
-        "model": entry.get("id") or "?",
-        "task": entry.get("task") or "?",
-        "metric": entry.get("metric") or "score",
+        "model": str(entry.get("id") or "?"),
+        "task": str(entry.get("task") or "?"),
+        "metric": METRICS.get(str(entry.get("metric")), "score"),
         "status": why.state,
         "value": None,
         "reason": why.reason,

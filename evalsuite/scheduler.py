@@ -16,7 +16,7 @@ Why xdist's own ``loadscope`` (3.8.0) never ends here, and what is overridden ag
 * ``_reschedule`` hands out one unit. A worker keeps one test back until it knows the next one, so a replacement whose
   first unit is a single test waits for ever while the queue is not empty.
 * ``_reschedule`` takes any node, also a replacement that is still collecting: the unit is recorded there but never
-  sent, and DSession takes the KeyError for "unknown node" and forgets the crash.
+  sent. Called from ``remove_node``, DSession takes the KeyError for "unknown node" and forgets the crash.
 * ``_assign_work_unit`` raises OSError, and ends the session, when the node is dead but the news is still queued.
 """
 
@@ -74,6 +74,7 @@ class ModelScheduling(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
 
         xdist ignores a replacement that collected other tests than the first workers did, say because a test wrote
         into ``models/``, and then trips over it. Such a worker is of no use: it is sent home and the run is red.
+        The other workers go on; without any, the rest is not run.
         """
         super().add_node_collection(node, collection)
         if node not in self.registered_collections:
@@ -81,6 +82,8 @@ class ModelScheduling(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
             report = pytest.CollectReport(nodeid=node.gateway.id, outcome="failed", longrepr=text, result=[])
             self.config.hook.pytest_collectreport(report=report)
             node.shutdown()
+            if all(other.shutting_down for other in self.nodes):
+                self.workqueue.clear()  # nobody is left to run it, which DSession would make an internal error
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Forget a worker that finished or died; return the test it died in (controller).
@@ -104,18 +107,17 @@ class ModelScheduling(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
         if model is not None:
             self.crashed[model] = crashitem
 
-        for scope in reversed(units):  # to the front, in their order: they were due next
-            self._put_back(scope, units[scope])
-        for other in self.nodes:
-            self._reschedule(other)
+        for waiting in units.items():  # at most one, see _reschedule
+            self._put_back(*waiting)
+        # No other worker needs waking: it is shutting down, or has two tests and comes by after the next of them.
         return crashitem
 
     def _reschedule(self, node: WorkerController) -> None:
         """Give a worker its next units, or send it home when there are none (controller).
 
-        xdist calls this after every completed test, for each node when a replacement has collected, and from
-        `remove_node`. A model is handed out as late as possible, since it cannot move to an idle worker afterwards:
-        at two pending tests, not three as in xdist. One more model would be pinned for no gain.
+        xdist calls this after every completed test and, for each worker, when a replacement has collected. A model is
+        handed out as late as possible, since it cannot move to an idle worker afterwards: when fewer than two tests
+        are pending, where xdist says fewer than three. So a worker holds at most the unit it is in and one more.
         """
         units = self.assigned_work[node]
         # Counting pending tests visits every unit held: without this, n ordinary tests would take n * n steps.
@@ -127,8 +129,8 @@ class ModelScheduling(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
             if self.workqueue and self._pending_of(units) < _WATERMARK:
                 self._assign_work_unit(node)
         if not self.workqueue:
-            # It finishes what it has, and runs the test it keeps back. Should another worker die from now on, its
-            # units go to the replacement.
+            # It runs what it has, the test it keeps back included. If another worker dies later, the replacement
+            # takes its units.
             node.shutdown()
 
     def _assign_work_unit(self, node: WorkerController) -> None:

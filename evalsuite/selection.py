@@ -6,13 +6,14 @@ Light: it is imported in every run of an environment that has the plugin.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalsuite.options import Settings, given
+from evalsuite.options import Settings, given, typed
 
 if TYPE_CHECKING:
     from evalsuite.cases import Case
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 OUTCOMES = pytest.StashKey[list[Any]]()
 """On a test's item: the rows it opened. Here, so that a test without rows costs no import."""
 
+HAD_BASELINES = pytest.StashKey[bool]()
+"""On the controller's configuration: whether any row was stored when the session began."""
+
 ZOO_TEST = "evalsuite/test_zoo.py::test_metric"
 """How the report names the zoo's test, wherever the package is installed."""
 
 _ZOO_ID = re.compile(r"(?:^|/)test_zoo\.py::test_metric\[(?P<row>[^\[\]]+)\]$")
-_PACKAGE = Path(__file__).parent
 
 
 def active(config: pytest.Config) -> bool:
@@ -42,7 +45,18 @@ def _into_package(config: pytest.Config, argument: str) -> bool:
     name = argument.split("::")[0]
     if config.option.pyargs and name.split(".")[0] == "evalsuite":
         return True
-    return (config.invocation_params.dir / name).resolve().is_relative_to(_PACKAGE)
+    path = (config.invocation_params.dir / name).resolve()
+    return any(_is_package(folder) for folder in (path, *path.parents))
+
+
+def _is_package(folder: Path) -> bool:
+    """Whether a folder is this package. By its files: an installed plugin may score the suite of a clone."""
+    return folder.name == "evalsuite" and all((folder / name).is_file() for name in ("plugin.py", "test_zoo.py"))
+
+
+def has_baselines(snapshots: Path) -> bool:
+    """Whether any row is stored there, found without loading what reads them."""
+    return any(snapshots.glob("*/*--*--*.json"))
 
 
 def narrowed(config: pytest.Config, settings: Settings) -> bool:
@@ -68,8 +82,20 @@ def test_files(node_ids: Iterable[str]) -> frozenset[str]:
 
 
 def command(config: pytest.Config) -> str:
-    """How this user starts the suite, for the commands that the report prints."""
-    return "pytest --pyargs evalsuite" if config.option.pyargs else "pytest evalsuite"
+    """How this user starts the suite, for the commands that the report prints: with what was typed to say where things
+    are and how to score, without what narrowed the run."""
+    paths = [argument.split("::")[0] for argument in config.args if _into_package(config, argument)]
+    suite = ["--pyargs", "evalsuite"] if config.option.pyargs else [_typed_suite(config, paths)]
+    return shlex.join(["pytest", *suite, *typed(config)])
+
+
+def _typed_suite(config: pytest.Config, paths: Sequence[str]) -> str:
+    """The package's folder as an argument, or the name it has in a clone where none was given."""
+    for path in paths:
+        for folder in (Path(path), *Path(path).parents):
+            if _is_package((config.invocation_params.dir / folder).resolve()):
+                return str(folder)
+    return "evalsuite"
 
 
 def case_of(item: pytest.Item) -> Case | None:

@@ -53,19 +53,17 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("row", SETUP["rows"])
 
 
-def pytest_runtest_logreport(report):
-    if not os.environ.get("PYTEST_XDIST_WORKER"):
-        if report.when == "call" and report.passed:
-            note("passed", report.nodeid)
-        elif report.when == "???":
-            note("killed", report.nodeid)
-
-
 class Controller:
     def pytest_xdist_make_scheduler(self, config, log):
         from evalsuite.scheduler import ModelScheduling
         self.sched = ModelScheduling(config, log)
         return self.sched
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" and report.passed:
+            note("passed", report.nodeid)
+        elif report.when == "???":
+            note("killed", report.nodeid)
 
     def pytest_sessionfinish(self):
         (SEEN / "crashed.json").write_text(json.dumps(self.sched.crashed))
@@ -349,13 +347,14 @@ def test_a_replacement_that_is_still_collecting_gets_nothing_yet() -> None:
     first, second = sched.join("gw0"), sched.join("gw1")
     assert (first.sent, second.sent) == ([0, 1, 2], [3, 4, 5])
     sched.remove_node(first)
-    replacement = Node("gw2")
-    sched.add_node(replacement)
+    late = Node("gw2")
+    sched.add_node(late)
     assert sched.remove_node(second) == ROWS[3]  # no KeyError: DSession would forget the crash
-    assert replacement.sent == []
-    assert not replacement.shutting_down
-    sched.collected(replacement)
-    assert replacement.sent == [6, 7, 8]
+    assert sched.join("gw3").sent == [6, 7, 8]
+    assert late.sent == []
+    assert not late.shutting_down
+    sched.collected(late)
+    assert late.sent == [9, 10, 11]
 
 
 def test_units_that_a_dead_worker_never_got_are_not_its_crash() -> None:
@@ -382,11 +381,16 @@ def test_a_worker_that_dies_before_the_start_does_not_count_as_one_that_has_coll
     assert (node.sent, sched.join("gw2").sent) == ([0, 1, 2], [3, 4, 5])
 
 
-def test_a_replacement_that_collects_other_tests_is_sent_home_and_the_run_is_red() -> None:
-    sched = Sched(*ROWS, workers=1)
-    sched.remove_node(sched.join("gw0"))
-    replacement = sched.join("gw1", ROWS[1:])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_replacement_that_collects_other_tests_is_sent_home_and_the_run_is_red(workers: int) -> None:
+    sched = Sched(*ROWS, workers=workers)
+    nodes = [sched.join(f"gw{i}") for i in range(workers)]
+    sched.remove_node(nodes[0])
+    replacement = sched.join("gw2", ROWS[1:])
     assert replacement.shutting_down
     assert replacement.sent == []
     assert [report.outcome for report in sched.failures] == ["failed"]
     assert sched.remove_node(replacement) is None
+    # A worker that is left takes the rest of the tests; without one the run has to end.
+    assert sched.tests_finished == (workers == 1)
+    assert [node.shutting_down for node in nodes] == [False] * workers

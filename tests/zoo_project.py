@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import sys
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalsuite.report.build import validate
+from evalsuite.report.eval_results import validate_v1
+
 ROOT = Path(__file__).resolve().parents[1]
 SUITE = ("--pyargs", "evalsuite")
+PLUGINS = ("-p", "xdist", "-p", "syrupy", "-p", "evalsuite.plugin")
 LM_ROWS = ("bpb", "ppl", "nll")
 QUIZ_ROWS = ("acc", "acc_norm")
 DOCUMENTS = 48
@@ -39,7 +42,9 @@ _VERBS = ("sees", "takes", "finds", "likes")
 def row_ids(*models: str) -> list[str]:
     """Ids of the rows that models of the project have, in manifest order."""
     tasks = {"prose": LM_ROWS, "quiz": QUIZ_ROWS}
-    return [f"{model}--{task}--{metric}" for model in models for task in ENTRIES[model]["tasks"] for metric in tasks[task]]
+    return [
+        f"{model}--{task}--{metric}" for model in models for task in ENTRIES[model]["tasks"] for metric in tasks[task]
+    ]
 
 
 def _sentence(rng: np.random.Generator) -> str:
@@ -59,7 +64,10 @@ def write_template(folder: Path) -> None:
     def stream(documents: int) -> tuple[np.ndarray, list[Document]]:
         texts = [". ".join(_sentence(rng) for _ in range(3)) + "\n" for _ in range(documents)]
         ends = np.cumsum([len(text) for text in texts])
-        index = [Document(f"doc {i}", int(end) - len(text), int(end)) for i, (text, end) in enumerate(zip(texts, ends, strict=True))]
+        index = [
+            Document(f"doc {i}", int(end) - len(text), int(end))
+            for i, (text, end) in enumerate(zip(texts, ends, strict=True))
+        ]
         return np.frombuffer("".join(texts).encode(), np.uint8), index
 
     models, tasks = folder / "models", folder / "tasks"
@@ -73,8 +81,9 @@ def write_template(folder: Path) -> None:
     gpt.save(gpt.GPT(config), models / "gpt")
     (models / "zoo.json").write_text(json.dumps({"suite": "small", "models": list(ENTRIES.values())}))
 
+    (tasks / "prose").mkdir()
     ids, index = stream(DOCUMENTS)
-    write_tokens(tasks / "prose" / "heldout.bin" if (tasks / "prose").mkdir() else tasks / "prose" / "heldout.bin", ids, 256)
+    write_tokens(tasks / "prose" / "heldout.bin", ids, 256)
     write_index(tasks / "prose" / "heldout.bin", index, len(ids))
     (tasks / "quiz").mkdir()
     items = []
@@ -142,12 +151,6 @@ class Ran:
         assert found, self.text
         return re.split(r"\n=+ [^\n]*=+\n", rest.partition("\n")[2])[0].strip("\n")
 
-    def command(self, label: str) -> list[str]:
-        """The arguments of a ``pytest`` command that the last screen prints."""
-        found = re.search(rf"^ +{re.escape(label)} +pytest (.+)$", self.screen, re.MULTILINE)
-        assert found, self.screen
-        return found[1].split()
-
 
 class Project:
     """A copy of the template in a pytester's folder."""
@@ -156,24 +159,32 @@ class Project:
         self.pytester = pytester
         self.path = pytester.path
 
-    def run(self, *args: str, timeout: float = 60) -> Ran:
-        """Run pytest with these arguments here, in a process of its own."""
-        loads = self.path / "loads.jsonl"
+    def run(self, *args: str, out: str = "eval-report", timeout: float = 90) -> Ran:
+        """Run pytest with these arguments here, in a process of its own. A report that it writes must be valid and
+        know the exit status."""
+        folder = self.path / out
+        loads, report = self.path / "loads.jsonl", folder / "report.json"
         loads.unlink(missing_ok=True)
-        result = self.pytester.runpytest_subprocess("-p", "evalsuite.plugin", *args, timeout=timeout)
-        folder = self.path / "eval-report"
-        report = folder / "report.json"
-        return Ran(
-            int(result.ret),
-            f"{result.stdout.str()}\n{result.stderr.str()}",
-            json.loads(report.read_text()) if report.exists() else None,
-            folder,
-            Counter(json.loads(line)[0] for line in loads.read_text().splitlines()) if loads.exists() else Counter(),
-        )
+        before = report.stat().st_mtime_ns if report.exists() else 0
+        result = self.pytester.runpytest_subprocess(*PLUGINS, *args, timeout=timeout)
+        text = f"{result.stdout.str()}\n{result.stderr.str()}"
+        found = json.loads(report.read_text()) if report.exists() else None
+        if found and report.stat().st_mtime_ns != before:
+            assert validate(found) == [], text
+            assert validate_v1(json.loads((folder / "eval-results.json").read_text())) == [], text
+            assert found["verdict"]["exit"] == result.ret, text
+        noted = loads.read_text().splitlines() if loads.exists() else []
+        return Ran(int(result.ret), text, found, folder, Counter(json.loads(line)[0] for line in noted))
 
-    def suite(self, *args: str, timeout: float = 60) -> Ran:
+    def suite(self, *args: str, out: str = "eval-report", timeout: float = 90) -> Ran:
         """Run the suite."""
-        return self.run(*SUITE, *args, timeout=timeout)
+        return self.run(*SUITE, *args, out=out, timeout=timeout)
+
+    def printed(self, ran: Ran, label: str) -> Ran:
+        """Run the ``pytest`` command that a last screen prints, as it stands there."""
+        found = re.search(rf"^ +{re.escape(label)} +pytest (.+)$", ran.screen, re.MULTILINE)
+        assert found, ran.screen
+        return self.run(*shlex.split(found[1]))
 
     def manifest(self, *entries: str | Mapping[str, Any]) -> None:
         """Let the zoo consist of these entries."""
@@ -196,7 +207,11 @@ class Project:
     def snapshots(self) -> dict[str, bytes]:
         """Every file below snapshots/ and its content."""
         folder = self.path / "snapshots"
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
 
 
 def without_run(report: Mapping[str, Any]) -> dict[str, Any]:

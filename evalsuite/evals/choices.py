@@ -83,13 +83,13 @@ def _judge(item: ChoiceItem, found: ChoiceLogLikelihoods, *, by_bytes: bool) -> 
     """
     finite = bool(np.isfinite(found.sums).all())
     scale: Floats = found.n_bytes if by_bytes else np.ones(len(item.choices))
-    values = found.sums / scale
+    values = np.where(finite, found.sums / scale, 0.0)  # an unscored item has no answer to be unstable about
     noise = DEAD_ZONE * found.n_tokens / scale
     best = int(np.argmax(values)) if finite else -1
     others = np.delete(np.arange(len(values)), item.label)
     rival = int(others[np.argmax(values[others])])
     margin = abs(values[item.label] - values[rival])
-    unstable = finite and margin < max(noise[item.label], noise[rival])
+    unstable = finite and bool(margin < max(noise[item.label], noise[rival]))
     detail: dict[str, object] = {
         "input": item.context,
         "expected": item.choices[item.label],

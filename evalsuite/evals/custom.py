@@ -105,5 +105,5 @@ def _number(score: Any, unit: str, row_id: str) -> float:
         raise ValueError(f"{row_id}: the score of {unit!r} is the text {score!r}; give a number or a bool")
     try:
         return float(score)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{row_id}: the score of {unit!r} is {score!r}; give a number or a bool") from None

@@ -179,5 +179,5 @@ def _units(stream: StreamNLL, n_tokens: int, documents: tuple[Document, ...] | N
         return [Document(f"block-{at:06d}", at, end) for at, end in zip(starts, ends, strict=True)], "block-t", ""
     what = f"one text of {len(stream.nll)} scored tokens, too short for {MIN_BLOCKS} blocks of {BLOCK}"
     if documents is not None:
-        what = f"{len(documents)} document with {len(stream.nll)} scored tokens"
+        what = f"{len(stream.nll)} scored tokens in 1 of {len(documents)} document{'s' * (len(documents) > 1)}"
     return [Document("stream", stream.first, n_tokens)], "token-t", f"{what}: no significance can be had from it"

@@ -17,6 +17,9 @@ from evalsuite.result import Floats, Measurement
 MIN_OVERLAP = 0.95
 """Share of the baseline's units that must be there unchanged; below it two rows are not comparable."""
 
+SAME_WEIGHT = 1e-9
+"""Relative: weights of a unit that differ by more were not counted alike, and the sums behind a drop do not match."""
+
 
 @dataclass(frozen=True, eq=False)
 class Paired:
@@ -51,7 +54,7 @@ def pair(now: Measurement, base: Measurement) -> Paired | NotComparable:
 
     Units of the baseline that are missing now are losses when the task's content is unchanged (they take the worst
     bound of a bounded metric). When the content changed, at least `MIN_OVERLAP` of the baseline's units must still be
-    there. There is no fallback to an unpaired comparison.
+    there. A unit must weigh the same on both sides. There is no fallback to an unpaired comparison.
 
     Raises:
         ValueError: an id stands twice on one side.
@@ -81,6 +84,14 @@ def pair(now: Measurement, base: Measurement) -> Paired | NotComparable:
         return NotComparable(
             f"{len(lost)} of {len(keys)} units of the baseline are missing ({_some(missing)}), and the metric has no "
             f"worst score to give them"
+        )
+
+    weighed, weighs = base.scores.weights[at_base], now.scores.weights[at_now]
+    if (other := np.abs(weighs - weighed) > SAME_WEIGHT * np.abs(weighed)).any():
+        first = int(other.argmax())
+        return NotComparable(
+            f"the metric changed: the unit {base.scores.ids[at_base[first]]!r} had the weight {weighed[first]:.6g} in "
+            f"the baseline and has {weighs[first]:.6g} now (n_bytes, for bits per byte); accept a new baseline"
         )
 
     sign = 1.0 if now.higher_is_better else -1.0

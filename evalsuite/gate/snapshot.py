@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 FORMAT = "evalsuite.baseline.v1"
 ARRAYS = ("scores", "weights", "tolerance")
+FACTS = frozenset({"date", "commit", "seed", "threads", "platform", "versions", "test"})
+"""What is stored beside the scores, and needed to say what a row was compared with."""
 
 
 @dataclass(eq=False)
@@ -42,12 +45,12 @@ class Desk:
         level: the row's level, or None when it only informs.
         recording: whether ``--snapshot-update`` is on: then equality means equal scores, so that a row that is
             better, or worse within noise, is written too.
-        facts: what is stored beside the scores (versions, seed, the test).
+        facts: what is stored beside the scores, under the names in `FACTS`.
         verdict: set when the row was compared.
         base: the baseline, set when there is one.
         recorded: facts stored with that baseline.
         written: set when the row was recorded in this run.
-        damage: what is wrong with the stored files, or "".
+        damage: why the stored files cannot be read or written, or "".
     """
 
     folder: Path
@@ -140,7 +143,11 @@ class BaselineExtension(SingleFileSnapshotExtension):
     ) -> None:
         """Write the row: sidecar first, JSON last, stale sidecars swept."""
         (snapshot,) = snapshot_collection
-        write_row(Path(snapshot_collection.location), json.loads(str(snapshot.data)))
+        try:
+            write_row(Path(snapshot_collection.location), json.loads(str(snapshot.data)))
+        except OSError as error:  # syrupy takes any exception for "does not match"
+            cls.desk.damage = f"{snapshot_collection.location}: the baseline cannot be written ({error})"
+            raise
         cls.desk.written = True
 
 
@@ -232,13 +239,22 @@ def read_row(path: Path) -> dict[str, Any] | None:
         return None
     sidecar = path.parent / str(raw.pop("sidecar"))
     try:
-        arrays = load(sidecar.read_bytes())
-        whole = raw | {name: arrays[name].tolist() for name in ARRAYS}
-        decode(whole)
-    except (OSError, KeyError, TypeError, SafetensorError) as error:
+        data = sidecar.read_bytes()
+        tensors = load(data)
+        arrays = {name: tensors[name].tolist() for name in ARRAYS}
+    except (OSError, KeyError, SafetensorError) as error:
         raise ValueError(f"{sidecar}: the scores of the baseline cannot be read ({error!r}); {_REPAIR}") from None
-    if len({len(whole[key]) for key in ("ids", "hashes", *ARRAYS)}) != 1:
+    if sidecar.name != _sidecar_name(path, data):
+        raise ValueError(f"{sidecar}: the scores of the baseline are not those its name stands for; {_REPAIR}")
+    whole = raw | arrays
+    try:
+        decode(whole)
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"{path}: the baseline lacks a field or holds a wrong one ({error!r}); {_REPAIR}") from None
+    if len({len(whole[key]) for key in ("ids", "hashes", "clusters", *ARRAYS) if whole[key] is not None}) != 1:
         raise ValueError(f"{path}: the baseline's ids and scores differ in number; {_REPAIR}")
+    if twice := [unit for unit, count in Counter(whole["ids"]).items() if count > 1]:
+        raise ValueError(f"{path}: the unit {twice[0]!r} stands twice in the baseline; {_REPAIR}")
     return whole
 
 
@@ -255,10 +271,14 @@ def read_header(path: Path) -> dict[str, Any] | None:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise ValueError(f"{path}: the baseline cannot be read ({error.strerror}); {_REPAIR}") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: the baseline is not JSON ({error}); {_REPAIR}") from None
     if not isinstance(raw, dict) or raw.get("format") != FORMAT or "sidecar" not in raw:
         raise ValueError(f"{path}: no baseline of format {FORMAT}; {_REPAIR}")
+    if not isinstance(raw.get("recorded"), dict) or not raw["recorded"].keys() >= FACTS:
+        raise ValueError(f'{path}: "recorded" must hold {", ".join(sorted(FACTS))}; {_REPAIR}')
     return raw
 
 
@@ -267,7 +287,7 @@ def write_row(path: Path, raw: dict[str, Any]) -> None:
     from safetensors.numpy import save
 
     data = save({name: np.asarray(raw[name], dtype=np.float64) for name in ARRAYS})
-    sidecar = path.with_name(f"{path.stem}.{hashlib.sha256(data).hexdigest()[:8]}.safetensors")
+    sidecar = path.with_name(_sidecar_name(path, data))
     header = {key: value for key, value in raw.items() if key not in ARRAYS} | {"sidecar": sidecar.name}
     path.parent.mkdir(parents=True, exist_ok=True)
     _replace(sidecar, data)
@@ -283,8 +303,16 @@ def sidecars(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.stem}.{'[0-9a-f]' * 8}.safetensors"))
 
 
+def _sidecar_name(path: Path, data: bytes) -> str:
+    """``<row id>.<first eight digits of the content's SHA-256>.safetensors``."""
+    return f"{path.stem}.{hashlib.sha256(data).hexdigest()[:8]}.safetensors"
+
+
 def _replace(path: Path, data: bytes) -> None:
     """Write a file so that a reader finds all of it or the one before."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_bytes(data)
-    part.replace(path)
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

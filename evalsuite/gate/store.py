@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalsuite.gate.snapshot import read_header, sidecars
+from evalsuite.selection import zoo_row
 
 ZOO_STEM = "test_zoo"
 """Folder of the zoo's rows; rows of a user's test lie in a folder named after the test file."""
@@ -33,8 +34,13 @@ class Stored:
 
     @property
     def of_zoo(self) -> bool:
-        """Whether the row comes from the zoo, not from a test of the user's."""
-        return self.path.parent.name == ZOO_STEM
+        """Whether the row comes from the zoo, not from a test of the user's; its file may be a test_zoo.py too."""
+        return zoo_row(self.test) is not None if self.test else self.path.parent.name == ZOO_STEM
+
+    @property
+    def ad_hoc(self) -> bool:
+        """Whether it was recorded for a case of the command line, which later runs need not ask for."""
+        return bool(self.header.get("recorded", {}).get("ad_hoc"))
 
 
 def baselines(snapshots: Path) -> tuple[Stored, ...]:

@@ -139,9 +139,9 @@ def _drop_interval(now: Measurement, sums: Floats, weights: Floats) -> tuple[flo
 
 def _notes(now: Measurement, paired: Paired, sums: Floats) -> tuple[str, ...]:
     notes = []
-    moved = sums[sums != 0]
-    if len(moved) > 1 and np.ptp(moved) <= SLACK * abs(moved[0]):
-        notes.append("constant shift: every changed unit moved by the same amount")
+    # Of all units: 0/1 scores that change always change by 1.
+    if len(sums) > 1 and sums.all() and np.ptp(sums) <= SLACK * abs(sums[0]):
+        notes.append("constant shift: every unit moved by the same amount")
     if paired.missing:
         fate = "count as losses" if paired.losses else "are left out"
         notes.append(f"{len(paired.missing)} units of the baseline are missing and {fate}")

@@ -12,6 +12,7 @@ from typing import Any
 
 SUITE = "pytest evalsuite"
 RECORD = "--snapshot-update"
+SNAPSHOTS = "snapshots"
 
 
 def see(row: Mapping[str, Any], command: str = SUITE) -> str:
@@ -29,9 +30,10 @@ def record_all(command: str = SUITE) -> str:
     return f"{command} {RECORD}"
 
 
-def forget(row: Mapping[str, Any]) -> str:
-    """The command that deletes the baseline of ``row``."""
-    return f"evalsuite forget {shlex.quote(row['id'])}"
+def forget(row: Mapping[str, Any], snapshots: str = SNAPSHOTS) -> str:
+    """The command that deletes the baseline of ``row``, which is in the folder ``snapshots``."""
+    where = "" if snapshots == SNAPSHOTS else f" --eval-snapshots {shlex.quote(snapshots)}"
+    return f"evalsuite forget {shlex.quote(row['id'])}{where}"
 
 
 def in_suite(row: Mapping[str, Any]) -> bool:
@@ -49,4 +51,5 @@ def _selecting(row: Mapping[str, Any], command: str, option: str) -> str:
 
 def _runner(command: str) -> str:
     """``command`` without the suite it names: ``pytest``, ``python -m pytest``."""
-    return " ".join(word for word in command.split() if word not in ("evalsuite", "--pyargs"))
+    words = [word for word in shlex.split(command) if word != "--pyargs" and PurePosixPath(word).name != "evalsuite"]
+    return shlex.join(words)

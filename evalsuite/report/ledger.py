@@ -6,6 +6,7 @@ object: hooks feed it node ids and reports, `complete` gives the rows of the rep
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from evalsuite.cases import Case
 from evalsuite.gate.store import Stored
 from evalsuite.report.json_file import RowLog, write_items
-from evalsuite.report.rows import Recorded, Source
+from evalsuite.report.rows import Recorded, Source, error_row
 from evalsuite.selection import ZOO_TEST, test_files, zoo_row
 
 TIMINGS = ("load_seconds", "eval_seconds", "peak_rss_mb")
@@ -106,13 +107,13 @@ class Ledger:
         for row_id in sorted(self.rows.keys() - rows.keys()):
             rows[row_id] = self.rows[row_id]
         for one in known.values():
-            if one.row_id not in rows and (fate := self._absent(one, zoo_asked=zoo_asked, narrowed=narrowed)):
+            if one.row_id not in rows and (fate := self._absent(one, crashed, zoo_asked=zoo_asked, narrowed=narrowed)):
                 model, task, metric = one.row_id.split("--")
                 rows[one.row_id] = _bare(model, task, metric, one.gating, one.test or None) | fate
         for row_id, row in rows.items():
             if row_id in known and row.get("baseline") is None and row["state"] not in ("recorded", "new"):
                 row["baseline"] = _baseline(known[row_id])
-        return list(rows.values())
+        return [_finite(row) for row in rows.values()]
 
     def _fate(self, node_id: str | None, killer: str | None) -> dict[str, Any]:
         """What became of a case that sent no row."""
@@ -125,15 +126,17 @@ class Ledger:
                 "reason": "its worker died while scoring it (killed from outside? out of memory?)",
             }
         if killer is not None:
-            return {"state": "crashed", "reason": f"its model killed a worker in {killer} and was not loaded again"}
+            return _after_crash(killer)
         if outcome is not None:
             return {"state": "error", "reason": self.why.get(node_id) or f"its test {outcome} without a row"}
         return {"state": "not_run", "reason": "the run ended before it (--maxfail, -x or an interrupt)"}
 
-    def _absent(self, one: Stored, *, zoo_asked: bool, narrowed: bool) -> dict[str, Any] | None:
+    def _absent(
+        self, one: Stored, crashed: Mapping[str, str], *, zoo_asked: bool, narrowed: bool
+    ) -> dict[str, Any] | None:
         """What became of a baseline that no case and no test answered for, or None when nobody asked for it."""
         if one.of_zoo:
-            if not zoo_asked or narrowed:
+            if not zoo_asked or narrowed or one.ad_hoc:
                 return None
             return {"state": "lost", "reason": "it has a baseline, but the zoo no longer asks for it"}
         # A row of a user's test is owed only by a run that selected its test file.
@@ -143,12 +146,27 @@ class Ledger:
         if outcome == "crashed":
             return {"state": "crashed", "reason": "its worker died in the test that records it"}
         if outcome == "failed":
-            return {"state": "error", "reason": f"its test failed before recording it: {self.why[one.test]}"}
+            return {"state": "error", "reason": f"its test failed before recording it: {self.why.get(one.test, '')}"}
         if outcome is None and one.test in self.collected:
+            if (killer := _killer(one.test, crashed)) is not None:
+                return _after_crash(killer)
             return {"state": "not_run", "reason": "the run ended before its test (--maxfail, -x or an interrupt)"}
         if narrowed and outcome is None:
             return None
         return {"state": "lost", "reason": "it has a baseline, but no test recorded it"}
+
+
+def _killer(node_id: str, crashed: Mapping[str, str]) -> str | None:
+    """The test in which the model of this test killed its worker, or None."""
+    if not crashed:
+        return None
+    from evalsuite.scheduler import model_of  # needs xdist, without which no worker can crash
+
+    return crashed.get(model_of(node_id) or "")
+
+
+def _after_crash(killer: str) -> dict[str, Any]:
+    return {"state": "crashed", "reason": f"its model killed a worker in {killer} and was not loaded again"}
 
 
 def _bare(model: str, task: str, metric: str, gating: bool, test: str | None) -> dict[str, Any]:
@@ -164,6 +182,15 @@ def _bare(model: str, task: str, metric: str, gating: bool, test: str | None) ->
         "baseline": None,
         "source": dict.fromkeys(Source.__annotations__),
     }
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, or an error in its place where a number is none that JSON has: one bad row must not cost the report."""
+    try:
+        json.dumps(row, allow_nan=False)
+    except ValueError:
+        return error_row(row | {"baseline": None}, "a number of the row is not finite")
+    return row
 
 
 def _baseline(one: Stored) -> dict[str, Any] | None:

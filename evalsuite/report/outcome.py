@@ -49,6 +49,14 @@ class Outcome:
         return "informing" if self.ad_hoc else "new"
 
     @property
+    def settled(self) -> bool:
+        """Whether its test came as far as comparing it, or finding that there is nothing to compare it with."""
+        desk = self.desk
+        return self.measurement is not None and bool(
+            desk.verdict or desk.damage or desk.written or not desk.path.exists()
+        )
+
+    @property
     def red(self) -> bool:
         """Whether the state turns the build red."""
         return self.state in RED

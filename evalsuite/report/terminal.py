@@ -31,6 +31,7 @@ def summary_lines(
     *,
     report_path: str | Path,
     command: str = commands.SUITE,
+    snapshots: str = commands.SNAPSHOTS,
     age_now: datetime | None = None,
 ) -> list[str]:
     """The last screen, for a terminal of 100 columns.
@@ -39,13 +40,14 @@ def summary_lines(
         report: a valid report.
         report_path: where the report is, as the reader should type it.
         command: how the reader starts the suite: ``pytest evalsuite``, ``pytest --pyargs evalsuite``.
+        snapshots: the folder of the baselines, as the reader should type it.
         age_now: the present, to give the age of the baselines; None leaves it out.
     """
     rows = [row for row in report["rows"] if row["state"] != "deselected"]
     end = f"{printable(str(report_path))}{_scope(report)}"
     if report["verdict"]["status"] == "green":
         return [*_green(report, rows, age_now), *_notices(rows, command), f"  {end}"]
-    return [*_red(report, rows, command), f"  report:   {end}"]
+    return [*_red(report, rows, command, snapshots), f"  report:   {end}"]
 
 
 def _green(report: Mapping[str, Any], rows: Rows, age_now: datetime | None) -> list[str]:
@@ -103,7 +105,7 @@ def _notices(rows: Rows, command: str) -> list[str]:
     return lines
 
 
-def _red(report: Mapping[str, Any], rows: Rows, command: str) -> list[str]:
+def _red(report: Mapping[str, Any], rows: Rows, command: str, snapshots: str) -> list[str]:
     verdict = report["verdict"]
     bad = sorted((row for row in rows if row["state"] in RED), key=_badness)
     gates = {name: why for name, why in verdict["gates"].items() if _inside(name) not in {row["id"] for row in bad}}
@@ -128,7 +130,8 @@ def _red(report: Mapping[str, Any], rows: Rows, command: str) -> list[str]:
     baselines = identity(bad, report["provenance"]) or identity(rows if gates else [], report["provenance"])
     if baselines:
         lines += flow(baselines, gap=" ", indent=4, first="  ")
-    return [*lines, *_next_commands(rows, bad, gates, verdict["partial"], command)]
+    lost = [commands.forget(row, snapshots) for row in bad if row["state"] == "lost"]
+    return [*lines, *_next_commands(rows, bad, gates, verdict["partial"], command), *_command_lines("forget:", lost)]
 
 
 def _next_commands(rows: Rows, bad: Rows, gates: Mapping[str, str], partial: bool, command: str) -> list[str]:
@@ -150,7 +153,7 @@ def _next_commands(rows: Rows, bad: Rows, gates: Mapping[str, str], partial: boo
     )
     if gates:
         lines += _command_lines("all rows:", [commands.record_all(command)])
-    return lines + _command_lines("forget:", [commands.forget(row) for row in bad if row["state"] == "lost"])
+    return lines
 
 
 def _accepting(rows: Rows, command: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from evalsuite.provenance import git_commit, platform_name, versions
 from evalsuite.report.build import build_report, validate
 from evalsuite.report.eval_results import eval_results, validate_v1, write_v1
 from evalsuite.report.json_file import write_json
-from evalsuite.report.rows import error_row
 
 if TYPE_CHECKING:
     from evalsuite.record import Run
@@ -28,7 +26,7 @@ def write_reports(
     """
     chosen = run.settings
     report = build_report(
-        [_finite(row) for row in rows],
+        rows,
         provenance={
             "versions": versions(),
             "platform": platform_name(),
@@ -48,12 +46,3 @@ def write_reports(
     write_json(report, chosen.out / "report.json")
     write_v1(v1, chosen.out / "eval-results.json")
     return report, faults
-
-
-def _finite(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row, or an error in its place where a number is none that JSON has: one bad row must not cost the report."""
-    try:
-        json.dumps(row, allow_nan=False)
-    except ValueError:
-        return error_row(row, "a number of the row is not finite")
-    return row

@@ -15,7 +15,11 @@ from typing import Any
 
 from evalsuite.result import ID_PATTERN
 
-MAX_NAME = 80  # three parts and a suffix must fit a file name of 255 bytes
+MAX_NAME = 70
+"""Three parts, a sidecar's suffix and that of a file being written must fit a file name of 255 bytes."""
+
+SUITE_PATTERN = r"[a-z][a-z0-9_.-]*"
+"""What the v1 report takes for the name of a suite."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest as a dict with at least ``models``, a list.
 
     Raises:
-        ValueError: no such file, not JSON, or no list of models; the message names the file.
+        ValueError: no such file, not JSON, no list of models, or a suite name that no report can hold; the message
+            names the file.
     """
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -54,6 +59,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("models"), list):
         raise ValueError(f'{path}: expected an object with a list "models", such as {{"models": [{{"id": ...}}]}}')
+    suite = manifest.get("suite", "zoo")
+    if not isinstance(suite, str) or not re.fullmatch(SUITE_PATTERN, suite):
+        raise ValueError(f'{path}: "suite" is {suite!r}, expected lower-case letters, digits, "_", "." and "-"')
     return manifest
 
 
@@ -76,7 +84,7 @@ def name_problem(name: str) -> str:
     if len(name) > MAX_NAME:
         return f"the name {name[:30]!r}... has {len(name)} characters; a row's file name has room for {MAX_NAME}"
     if not re.fullmatch(ID_PATTERN, name, re.ASCII):
-        return f"the name {name!r} must be made of letters, digits, '_', '.' and '-', without a double hyphen"
+        return f"the name {name!r} must be made of letters, digits, '_', '.' and single hyphens between them"
     return ""
 
 
@@ -92,6 +100,17 @@ def _entry(raw: Any, position: int, root: Path, taken: Iterable[str]) -> Entry:
         return Entry(stand_in, raw, root, problem)
     if name.casefold() in taken:
         return Entry(stand_in, raw, root, f"the name {name!r} is taken by an earlier entry (case does not count)")
+    return Entry(name, raw, root, _field_problem(raw))
+
+
+def _field_problem(raw: Mapping[str, Any]) -> str:
+    """What is wrong with the fields of an entry whose name is good, or ""."""
+    entry = f"entry {raw['id']!r}"
     if not isinstance(raw.get("dir"), str) or not raw["dir"]:
-        return Entry(name, raw, root, f'entry {raw["id"]!r} has no "dir", the folder of its checkpoint')
-    return Entry(name, raw, root)
+        return f'{entry} has no "dir", the folder of its checkpoint'
+    if not isinstance(raw.get("gating", True), bool):
+        return f'{entry}: "gating" is {raw["gating"]!r}, expected true or false'
+    drops = raw.get("min_drop", {})
+    if not isinstance(drops, dict) or not all(type(drop) in (int, float) and drop >= 0 for drop in drops.values()):
+        return f'{entry}: "min_drop" is {drops!r}, expected numbers of at least 0 by metric, such as {{"bpb": 0.01}}'
+    return ""
