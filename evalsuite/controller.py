@@ -14,8 +14,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evalsuite.options import settings
-from evalsuite.selection import HAD_BASELINES, active, asks_for_zoo, command, has_baselines, narrowed, zoo_row
-from evalsuite.selection import test_files as files_of
+from evalsuite.selection import (
+    HAD_BASELINES,
+    active,
+    asks_for_zoo,
+    command,
+    has_baselines,
+    narrowed,
+    test_files,
+    why,
+    zoo_row,
+)
 
 if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
@@ -126,15 +135,15 @@ class Controller:
         # xdist reports the test that a worker died in with a phase of its own.
         crashed = str(report.when) == "???"
         if crashed or report.when == "call" or report.outcome != "passed":
-            self._note(report.nodeid, "crashed" if crashed else report.outcome, report.longreprtext)
+            self._note(report.nodeid, "crashed" if crashed else report.outcome, why(report))
         for payload in getattr(report, "evalsuite_rows", ()):
             self.ledger.receive(payload, report.nodeid)
 
-    def _note(self, node_id: str, outcome: str, text: str) -> None:
+    def _note(self, node_id: str, outcome: str, reason: str) -> None:
         """A crash is final, and a failure is not undone by a later phase."""
         if self.outcomes.get(node_id) not in ("crashed", "failed"):
             self.outcomes[node_id] = outcome
-            self.why[node_id] = text.strip().splitlines()[-1] if text.strip() else ""
+            self.why[node_id] = reason
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
@@ -194,7 +203,7 @@ class Controller:
         # A session that failed to start noted nothing.
         if not self.config.stash.get(HAD_BASELINES, False):
             return False
-        files = files_of(self.collected)
+        files = test_files(self.collected)
         return any(one.test.split("::")[0] in files for one in self.run.stored)
 
     def _finish(self, session: pytest.Session, *, stopped: bool) -> None:

@@ -133,7 +133,7 @@ class Bench:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.seconds: dict[str, float] = {}
+        self.seconds = {"load_seconds": 0.0, "eval_seconds": 0.0}
         self._entry: Entry | None = None
         self._loaded: Loaded | UnscoredError | None = None
         self._task: Task | None = None

@@ -24,7 +24,7 @@ from evalsuite.provenance import git_commit, platform_name, versions
 from evalsuite.report.outcome import Outcome
 from evalsuite.report.terminal import short_verdict
 from evalsuite.result import Measurement
-from evalsuite.selection import HAD_BASELINES, OUTCOMES, ZOO_TEST, command, zoo_row
+from evalsuite.selection import HAD_BASELINES, OUTCOMES, ZOO_TEST, command, why, zoo_row
 from evalsuite.zoo.manifest import name_problem, read_manifest
 
 RUN = pytest.StashKey["Run"]()
@@ -170,8 +170,7 @@ def measure_case(request: pytest.FixtureRequest, run: Run, case: Case) -> Measur
     try:
         measurement = run.bench.measure(case)
     except UnscoredError as unscored:
-        # Paths as they are in the project: a report says the same in every clone.
-        state, reason = unscored.state, unscored.reason.replace(f"{request.config.rootpath}{os.sep}", "")
+        state, reason = unscored.state, _in_project(request.config, unscored.reason)
         if state == "skipped" and any(one.desk.path.exists() for one in mine):
             state, reason = "lost", f"it has a baseline, but {reason}"
         for one in mine:
@@ -257,16 +256,19 @@ def attach_rows(item: pytest.Item, report: pytest.TestReport) -> None:
     # Taken off the item, so that a test's scores do not stay in memory for the rest of the run.
     outcomes: list[Outcome] = item.stash.get(OUTCOMES, [])
     del item.stash[OUTCOMES]
-    text = report.longreprtext.strip().splitlines()
+    run = run_of(item.config)
     for outcome in outcomes:
+        outcome.desk.damage = _in_project(item.config, outcome.desk.damage)
         if outcome.failure is None and not outcome.settled:
-            outcome.failure = ("error", text[-1] if text else "its test ended before it was compared")
-    bench = run_of(item.config).bench
+            outcome.failure = ("error", why(report) or "its test ended before it was compared")
+        elif run.writing and outcome.state == "new":
+            folder = _in_project(item.config, str(outcome.desk.folder))
+            outcome.failure = ("error", f"{folder}: no baseline can be written there: is it a folder, and yours?")
     payloads = [
         {
             "row": outcome.row(),
             "items": outcome.items(),
-            "timing": bench.timing() if zoo_row(item.nodeid) else {},
+            "timing": run.bench.timing() if zoo_row(item.nodeid) else {},
         }
         for outcome in outcomes
     ]
@@ -304,6 +306,11 @@ def _open(
     outcome = Outcome(*names, gating, test, desk, ad_hoc)
     opened.append(outcome)
     return outcome
+
+
+def _in_project(config: pytest.Config, text: str) -> str:
+    """A reason with its paths as they are in the project: a report says the same in every clone."""
+    return text.replace(f"{config.rootpath}{os.sep}", "")
 
 
 def _plain(value: Any) -> Any:

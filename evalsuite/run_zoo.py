@@ -27,14 +27,16 @@ def run_zoo(manifest: str | os.PathLike[str], rng: PCG32, seed: int = 0) -> dict
     Args:
         manifest: path of ``zoo.json``; paths inside are relative to its folder.
         rng: generator of the rows that draw, shared by all of them in row order.
-        seed: label of the report. It seeds nothing.
+        seed: label of the report, at least 0. It seeds nothing.
 
     Returns:
         A report that satisfies ``tl.eval-results.v1``.
 
     Raises:
-        ValueError: the manifest cannot be read, or lists no models.
+        ValueError: the manifest cannot be read, or lists no models; or the seed is negative.
     """
+    if seed < 0:
+        raise ValueError(f"seed {seed}: a report has a seed of at least 0")
     path = Path(manifest)
     raw = read_manifest(path)
     rows = [row for entry in raw["models"] for row in _rows(entry, path.resolve().parent, rng)]

@@ -76,6 +76,14 @@ def zoo_row(node_id: str) -> str | None:
     return match["row"] if match else None
 
 
+def why(report: pytest.TestReport) -> str:
+    """In a line, why a test did not pass."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    # A traceback begins its message with the reason; a bare text (a skip, a crash, a verdict) ends with it.
+    lines = (crash.message if crash is not None else report.longreprtext).strip().splitlines()
+    return str(lines[0 if crash is not None else -1]) if lines else ""
+
+
 def test_files(node_ids: Iterable[str]) -> frozenset[str]:
     """The test files that the node ids lie in."""
     return frozenset(node_id.split("::")[0] for node_id in node_ids)

@@ -29,7 +29,8 @@ def recorded_template(template: Path, tmp_path_factory: pytest.TempPathFactory) 
     command = [sys.executable, "-m", "pytest", *PLUGINS, *SUITE, "--snapshot-update"]
     done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, done.stdout + done.stderr
-    shutil.rmtree(folder / "eval-report")
+    for left in ("eval-report", ".pytest_cache"):
+        shutil.rmtree(folder / left)
     return folder
 
 

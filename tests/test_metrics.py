@@ -43,7 +43,7 @@ def test_t() -> None:
 
 
 def test_cluster_t_by_hand() -> None:
-    """Clusters a: 3 in 2, b: 1 in 2; mean 1, residuals 1 and -1, SE = sqrt(2 / 1 * 2) / 4 = 1/2, t_(1, .975) = 12.7062."""
+    """Clusters a: 3 in 2, b: 1 in 2; mean 1, residuals 1 and -1, SE = sqrt(2 / 1 * 2) / 4 = 1/2."""
     value, lo, hi = value_and_interval(scores([2, 1, 0, 1], clusters=["a", "a", "b", "b"]), "identity", "cluster-t")
     half = 12.706204736174698 / 2
     assert (value, lo, hi) == pytest.approx((1, 1 - half, 1 + half), rel=1e-12)

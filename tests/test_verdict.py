@@ -180,9 +180,17 @@ def test_a_row_without_a_level_informs() -> None:
     assert (found.state, found.p, found.level) == ("informing", 2.0**-40, None)
 
 
-@pytest.mark.parametrize(("level", "state"), [(2.0**-8, "regressed"), (2.0**-8 * (1 - 1e-9), "ok")])
-def test_a_row_fails_at_its_level(level: float, state: str) -> None:
-    assert judge(*flips(8, 0), level).state == state
+@pytest.mark.parametrize(
+    ("level", "same", "state"),
+    [
+        (2.0**-8, 180, "regressed"),
+        (2.0**-8 * (1 - 1e-9), 180, "ok"),
+        (2.0**-8, 0, "regressed"),
+        (2.0**-8 * (1 - 1e-9), 0, "blind"),
+    ],
+)
+def test_a_row_fails_at_its_level(level: float, same: int, state: str) -> None:
+    assert judge(*flips(8, 0, same), level).state == state
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ class Ran:
         """The suite's part of the last screen."""
         _, found, rest = self.text.partition("= evalsuite =")
         assert found, self.text
-        return re.split(r"\n=+ [^\n]*=+\n", rest.partition("\n")[2])[0].strip("\n")
+        return re.split(r"\n[-=]{3,} ", rest.partition("\n")[2])[0].strip("\n")
 
 
 class Project:
@@ -159,32 +159,41 @@ class Project:
         self.pytester = pytester
         self.path = pytester.path
 
-    def run(self, *args: str, out: str = "eval-report", timeout: float = 90) -> Ran:
-        """Run pytest with these arguments here, in a process of its own. A report that it writes must be valid and
-        know the exit status."""
-        folder = self.path / out
-        loads, report = self.path / "loads.jsonl", folder / "report.json"
-        loads.unlink(missing_ok=True)
+    def run(self, *args: str, out: str = "eval-report", timeout: float = 90, plugins: tuple[str, ...] = PLUGINS) -> Ran:
+        """Run pytest with these arguments here, in a process of its own."""
+        report = self.path / out / "report.json"
+        (self.path / "loads.jsonl").unlink(missing_ok=True)
         before = report.stat().st_mtime_ns if report.exists() else 0
-        result = self.pytester.runpytest_subprocess(*PLUGINS, *args, timeout=timeout)
-        text = f"{result.stdout.str()}\n{result.stderr.str()}"
+        result = self.pytester.runpytest_subprocess(*plugins, *args, timeout=timeout)
+        return self.left(int(result.ret), f"{result.stdout.str()}\n{result.stderr.str()}", out=out, before=before)
+
+    def left(self, status: int, text: str, *, out: str = "eval-report", before: int = 0) -> Ran:
+        """What a run left. A report that it wrote must be valid and know the exit status.
+
+        Args:
+            status, text: of the run.
+            out: the report's folder.
+            before: when the report was written that was there before the run, or 0.
+        """
+        folder, loads = self.path / out, self.path / "loads.jsonl"
+        report = folder / "report.json"
         found = json.loads(report.read_text()) if report.exists() else None
         if found and report.stat().st_mtime_ns != before:
             assert validate(found) == [], text
             assert validate_v1(json.loads((folder / "eval-results.json").read_text())) == [], text
-            assert found["verdict"]["exit"] == result.ret, text
+            assert found["verdict"]["exit"] == status, text
         noted = loads.read_text().splitlines() if loads.exists() else []
-        return Ran(int(result.ret), text, found, folder, Counter(json.loads(line)[0] for line in noted))
+        return Ran(status, text, found, folder, Counter(json.loads(line)[0] for line in noted))
 
-    def suite(self, *args: str, out: str = "eval-report", timeout: float = 90) -> Ran:
+    def suite(self, *args: str, **options: Any) -> Ran:
         """Run the suite."""
-        return self.run(*SUITE, *args, out=out, timeout=timeout)
+        return self.run(*SUITE, *args, **options)
 
-    def printed(self, ran: Ran, label: str) -> Ran:
+    def printed(self, ran: Ran, label: str, **options: Any) -> Ran:
         """Run the ``pytest`` command that a last screen prints, as it stands there."""
         found = re.search(rf"^ +{re.escape(label)} +pytest (.+)$", ran.screen, re.MULTILINE)
         assert found, ran.screen
-        return self.run(*shlex.split(found[1]))
+        return self.run(*shlex.split(found[1]), **options)
 
     def manifest(self, *entries: str | Mapping[str, Any]) -> None:
         """Let the zoo consist of these entries."""

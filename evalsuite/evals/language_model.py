@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from evalsuite.evals.metrics import METRICS, link_value, value_and_interval
+from evalsuite.evals.metrics import METRICS, link_value
 from evalsuite.provenance import content_hash
 from evalsuite.result import Floats, Measurement, Scores
 from evalsuite.tasks.task import Task
@@ -86,20 +86,6 @@ def _byte_count(scored: int, vocab_size: int, config: Mapping[str, Any], fields:
     return n_bytes
 
 
-def token_interval(stream: StreamNLL) -> tuple[float, float]:
-    """The seed's interval: Student t on the per-token NLLs, as bits per byte. It ignores that tokens of a text depend
-    on each other, so it is too narrow; the v1 report states it because its readers expect it.
-
-    Raises:
-        ValueError: fewer than two scored tokens.
-    """
-    from evalsuite.stats import mean_ci
-
-    _, lo, hi = mean_ci(stream.nll)
-    scale = len(stream.nll) / (stream.n_bytes * math.log(2))
-    return lo * scale, hi * scale
-
-
 def measure_stream(
     model_name: str,
     task: Task,
@@ -110,9 +96,14 @@ def measure_stream(
 ) -> dict[str, Measurement]:
     """The rows of one pass over a stream, by metric. ``gating`` and ``min_drop`` are the defaults of the metric.
 
+    The ``token_interval`` of bits per byte is the seed's: Student t on the NLLs of tokens. It ignores that tokens of a
+    text depend on each other, so it is too narrow; the v1 report states it because its readers expect it.
+
     Raises:
         ValueError: fewer than two scored tokens.
     """
+    from evalsuite.stats import cluster_ratio_ci, mean_ci
+
     units, interval, blind = _units(stream, len(tokens.ids), documents)
     stream_hash = content_hash(tokens.ids.astype("<i8").tobytes())
     # reduceat sums each unit's slice; units are contiguous, ordered and not empty.
@@ -124,7 +115,13 @@ def measure_stream(
     hashes = tuple(content_hash(stream_hash, f"{unit.start}:{unit.end}") for unit in units)
     n_bytes = counts * (stream.n_bytes / len(stream.nll))
     weights = {"bpb": n_bytes * math.log(2), "nll": counts, "ppl": counts}
-    seed_interval = token_interval(stream)
+    # Nats a token; the other metrics are these three numbers on another scale. The mean is taken over tokens, not
+    # units, whose sums are rounded: a uniform model over bytes has 8 bits, not 8 and a rounding error.
+    mean, *token_ends = mean_ci(stream.nll)
+    ends = token_ends
+    if interval != "token-t":
+        centre, *by_unit = cluster_ratio_ci(nats, counts)
+        ends = [mean + (end - centre) for end in by_unit]
     rows: dict[str, Measurement] = {}
     for metric in task.metrics:
         facts = METRICS[metric]
@@ -136,19 +133,15 @@ def measure_stream(
             tolerance=DEAD_ZONE * counts,
             details=tuple({"tokens": int(count)} for count in counts),
         )
-        if interval == "token-t":
-            scale = math.log(2) * stream.n_bytes / len(stream.nll) if metric != "bpb" else 1.0
-            value, _, _ = value_and_interval(scores, facts.link, "none")
-            lo, hi = (link_value(end * scale, facts.link) for end in seed_interval)
-        else:
-            value, lo, hi = value_and_interval(scores, facts.link, interval)
+        scale = len(stream.nll) / (stream.n_bytes * math.log(2)) if metric == "bpb" else 1.0
+        value, lo, hi = (link_value(nll * scale, facts.link) for nll in (mean, *ends))
         rows[metric] = Measurement(
             model_name,
             task.name,
             metric,
             value,
-            min(lo, value),
-            max(hi, value),
+            lo,
+            hi,
             interval,
             len(stream.nll),
             scores,
@@ -158,7 +151,7 @@ def measure_stream(
             normaliser=facts.normaliser,
             task_hash=stream_hash,
             blind=blind,
-            token_interval=seed_interval if metric == "bpb" else None,
+            token_interval=(token_ends[0] * scale, token_ends[1] * scale) if metric == "bpb" else None,
             source=source,
         )
     return rows

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evalsuite.cases import Case
 from evalsuite.gate.store import Stored
 from evalsuite.report.json_file import RowLog, write_items
@@ -43,12 +45,20 @@ class Ledger:
     _log: RowLog | None = None
 
     def open(self) -> RowLog:
-        """Start the report's folder: what the last run left there must not be taken for this run's."""
+        """Start the report's folder: what the last run left there must not be taken for this run's.
+
+        Raises:
+            pytest.UsageError: the folder cannot be written to.
+        """
         if self._log is None:
-            for stale in (*self.folder.glob("items/*.jsonl"), *self.folder.glob("*.json")):
-                if stale.suffix == ".jsonl" or stale.name in ("report.json", "eval-results.json"):
+            reports = [self.folder / name for name in ("report.json", "eval-results.json")]
+            try:
+                # By the names that rows have, since the folder may be one where the user keeps other files.
+                for stale in (*self.folder.glob("items/*--*--*.jsonl"), *reports):
                     stale.unlink(missing_ok=True)
-            self._log = RowLog(self.folder / "rows.jsonl")
+                self._log = RowLog(self.folder / "rows.jsonl")
+            except OSError as error:
+                raise pytest.UsageError(f"--eval-out {self.folder}: no report can be written there ({error})") from None
         return self._log
 
     def close(self) -> None:
