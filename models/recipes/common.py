@@ -1,0 +1,151 @@
+"""What the recipes share: their options, the text to train on, the training loop and the final score.
+
+The held-out text is read in one place, `report`, after the checkpoint is written; no setting was chosen by it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evalsuite.tasks.tokens import read_index, read_tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+ROOT = Path(__file__).resolve().parents[2]
+PROSE = ROOT / "tasks" / "prose"
+VOCAB = 256
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line of every recipe: where the checkpoint goes, and what the run depends on."""
+
+    out: Path
+    seed: int
+    threads: int
+
+
+def options(description: str | None, out: str) -> Options:
+    """Read the command line; ``out`` is the checkpoint's default folder inside ``models``."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=ROOT / "models" / out, help=f"folder (default: models/{out})")
+    parser.add_argument("--seed", type=int, default=0, help="of initial weights and batches (default: 0)")
+    parser.add_argument("--threads", type=int, default=1, help="of torch; another number rounds otherwise (default: 1)")
+    args = parser.parse_args()
+    return Options(args.out, args.seed, args.threads)
+
+
+def set_up(opts: Options) -> None:
+    """Make torch repeatable: a seed, a number of threads, deterministic algorithms only."""
+    import torch
+
+    torch.manual_seed(opts.seed)
+    torch.set_num_threads(opts.threads)
+    torch.use_deterministic_algorithms(True)
+
+
+def train_ids() -> NDArray[np.int64]:
+    """The training text as one stream, int64 [N]."""
+    return read_tokens(PROSE / "train.bin").ids
+
+
+def train_documents() -> dict[str, NDArray[np.int64]]:
+    """The training documents by name, int64 [T] each: "Genesis 1" is a chapter, "FAITH" an entry of the dictionary."""
+    ids = train_ids()
+    return {doc.id: ids[doc.start : doc.end] for doc in read_index(PROSE / "train.index.json", len(ids))}
+
+
+def train(
+    model: nn.Module,
+    losses: Iterable[Callable[[], Tensor]],
+    *,
+    steps: int,
+    lr: float,
+    weight_decay: float = 0.0,
+    betas: tuple[float, float] = (0.9, 0.99),
+    warm_up: int = 50,
+    clip: float = 1.0,
+) -> None:
+    """AdamW, the rate rising linearly and falling as half a cosine to a hundredth; gradients clipped by norm.
+
+    Args:
+        model: trained in place.
+        losses: one function a step, which computes the step's mean NLL in nats.
+        steps: how many of them there are.
+        weight_decay: on matrices alone, embeddings included.
+    """
+    import torch
+
+    groups = [
+        {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": weight_decay},
+        {"params": [p for p in model.parameters() if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=lr, betas=betas)
+
+    def factor(step: int) -> float:
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
+        return min(1.0, (step + 1) / warm_up) * (0.01 + 0.99 * cosine)
+
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    progress = Progress(steps)
+    model.train()
+    for step, compute in enumerate(losses, start=1):
+        loss = compute()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        schedule.step()
+        progress.line(step, loss.item())
+    model.eval()
+
+
+class Progress:
+    """Prints the mean training loss since the last line, twenty times a run."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.every = max(1, steps // 20)
+        self.recent: list[float] = []
+        self.start = time.process_time()
+
+    def line(self, step: int, loss: float) -> None:
+        self.recent.append(loss)
+        if step % self.every == 0 or step == self.steps:
+            bpb = sum(self.recent) / len(self.recent) / math.log(2)
+            minutes = (time.process_time() - self.start) / 60
+            print(
+                f"step {step} of {self.steps}, training {bpb:.3f} bits per byte, {minutes:.1f} CPU minutes", flush=True
+            )
+            self.recent.clear()
+
+
+def report(out: Path, bar: float) -> float:
+    """Load the checkpoint, score the held-out text with evalsuite and say whether it is good enough.
+
+    Returns:
+        bits per byte: sum of the NLLs / (ln 2 x scored bytes).
+    """
+    from evalsuite.zoo.checkpoint import lm_token_nlls, load_model, read_config
+
+    config = read_config(out)
+    ids = read_tokens(PROSE / "heldout.bin").ids
+    nlls = lm_token_nlls(load_model(out), str(config["tl_arch"]), config, ids, {})
+    bpb = float(nlls.sum()) / (math.log(2) * len(nlls))
+    size = sum(file.stat().st_size for file in out.iterdir()) / 1e6
+    verdict = "met" if bpb <= bar else "MISSED"
+    print(
+        f"{out.name}: {bpb:.4f} bits per byte on {len(nlls)} held-out bytes (bar {bar:.2f}, {verdict}); "
+        f"{size:.2f} MB, {time.process_time() / 60:.2f} CPU minutes in all"
+    )
+    return bpb
