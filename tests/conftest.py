@@ -27,7 +27,7 @@ def recorded_template(template: Path, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("recorded") / "project"
     shutil.copytree(template, folder)
     command = [sys.executable, "-m", "pytest", *PLUGINS, *SUITE, "--snapshot-update"]
-    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     for left in ("eval-report", ".pytest_cache"):
         shutil.rmtree(folder / left)

@@ -238,6 +238,7 @@ def test_the_file_holds_raw_counts_in_order(tmp_path: Path) -> None:
         (lambda: NGramLM().fit(CORPUS, 2).sequence_nll([]), "0 tokens are too few"),
         (lambda: NGramLM().fit(CORPUS, 2).nll([0.5]), "integers"),
     ],
+    ids=range(20),
 )
 def test_what_cannot_be_counted_or_scored_is_refused(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):

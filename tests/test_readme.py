@@ -4,6 +4,8 @@ import re
 
 from tests.zoo_project import ROOT, Project
 
+pytest_plugins = ["pytester"]
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

@@ -39,7 +39,7 @@ measure.load = load
 @pytest.mark.parametrize(("n", "once"), [("1", False), ("2", False), ("2", True)])
 def test_killed(recorded: Project, n: str, once: bool) -> None:
     recorded.conftest(KILLER.format(once=once))
-    ran = recorded.suite("-n", n, "--junitxml=junit.xml", timeout=60)
+    ran = recorded.suite("-n", n, "--junitxml=junit.xml", timeout=180)
     assert ran.exit == 1
     assert (recorded.path / "killed").read_text() == "x"  # it was loaded once
     assert {ran.states[row_id] for row_id in row_ids("kn3")} == {"crashed"}
@@ -54,7 +54,7 @@ def test_killed(recorded: Project, n: str, once: bool) -> None:
 def test_no_worker_left(recorded: Project) -> None:
     """Rows that no worker was left for were not run, and say so."""
     recorded.conftest(KILLER.format(once=False))
-    ran = recorded.suite("-n", "1", "--max-worker-restart=0", timeout=60)
+    ran = recorded.suite("-n", "1", "--max-worker-restart=0", timeout=180)
     assert ran.exit not in (0, 3), ran.text
     assert {ran.states[row_id] for row_id in row_ids("kn3")} == {"crashed"}
     others = [ran.states[row_id] for row_id in row_ids("bigram", "gpt")]
@@ -105,7 +105,7 @@ def test_interrupted(recorded: Project, n: str) -> None:
         "    return real(entry)\n"
         "measure.load = load\n"
     )
-    ran = recorded.suite("-n", n, timeout=60)
+    ran = recorded.suite("-n", n, timeout=180)
     assert ran.exit == 2, ran.text
     assert set(ran.rows) == set(row_ids(*ENTRIES))
     assert ran.states["gpt--quiz--acc"] == "not_run"

@@ -25,7 +25,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(ROOT / name, source)
     shutil.copytree(ROOT / "evalsuite", source / "evalsuite", ignore=shutil.ignore_patterns("__pycache__"))
     python = env / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True, timeout=180)
     (site,) = (env / "lib").glob("python*/site-packages")
     (site / "here.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir"]
@@ -42,7 +42,7 @@ def run(project: Project, *command: str | Path) -> Ran:
         key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     }
     others = ("-p", "no:hypothesispytest", "-p", "no:anyio")  # whatever else this environment has costs time only
-    done = subprocess.run([*command, *others], cwd=project.path, env=env, capture_output=True, text=True, timeout=90)
+    done = subprocess.run([*command, *others], cwd=project.path, env=env, capture_output=True, text=True, timeout=180)
     return project.left(done.returncode, done.stdout + done.stderr)
 
 

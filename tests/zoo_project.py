@@ -159,7 +159,9 @@ class Project:
         self.pytester = pytester
         self.path = pytester.path
 
-    def run(self, *args: str, out: str = "eval-report", timeout: float = 90, plugins: tuple[str, ...] = PLUGINS) -> Ran:
+    def run(
+        self, *args: str, out: str = "eval-report", timeout: float = 180, plugins: tuple[str, ...] = PLUGINS
+    ) -> Ran:
         """Run pytest with these arguments here, in a process of its own."""
         report = self.path / out / "report.json"
         (self.path / "loads.jsonl").unlink(missing_ok=True)

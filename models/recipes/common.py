@@ -1,6 +1,6 @@
 """What the recipes share: their options, the text to train on, the training loop and the final score.
 
-The held-out text is read in one place, `report`, after the checkpoint is written; no setting was chosen by it.
+The held-out text is read in one place, `report`, after the checkpoint is written: nothing is trained or stopped by it.
 """
 
 from __future__ import annotations
