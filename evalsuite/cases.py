@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evalsuite.names import name_problem, row_part
 from evalsuite.tasks.task import GATING_OF_KIND, METRICS_OF_KIND, Task, read_task, task_names
 from evalsuite.zoo.checkpoint import FAMILIES, kind_of, read_config
-from evalsuite.zoo.manifest import Entry, name_problem, read_entries, row_part
+from evalsuite.zoo.manifest import Entry, read_entries
 
 UNKNOWN = "unknown"
 """The task of a row whose entry names none that can be read."""

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import pytest
 
+from evalsuite.names import row_part
+
 
 @dataclass(frozen=True)
 class Option:
@@ -123,8 +125,8 @@ def settings(config: pytest.Config) -> Settings:
         tasks=path("eval_tasks", raw["eval_tasks"]),
         snapshots=path("eval_snapshots", raw["eval_snapshots"]),
         out=path("eval_out", raw["eval_out"]),
-        only_models=tuple(raw["eval_model"]),
-        only_tasks=tuple(Path(task).stem if _names_a_file(task) else task for task in tasks),
+        only_models=tuple(row_part(model) for model in raw["eval_model"]),
+        only_tasks=tuple(row_part(Path(task).stem if _names_a_file(task) else task) for task in tasks),
         task_files=files,
         checkpoints=tuple(path("eval_checkpoint", item) for item in raw["eval_checkpoint"]),
         seed=_whole(raw["eval_seed"], "--eval-seed", least=0),

@@ -19,13 +19,14 @@ from evalsuite.gate.snapshot import Desk, extension_for
 from evalsuite.gate.store import ZOO_STEM, Stored, baselines
 from evalsuite.gate.verdict import row_levels
 from evalsuite.measure import Bench, Loaded, UnscoredError
+from evalsuite.names import name_problem
 from evalsuite.options import Settings, settings
 from evalsuite.provenance import git_commit, platform_name, versions
 from evalsuite.report.outcome import Outcome
 from evalsuite.report.terminal import short_verdict
 from evalsuite.result import Measurement
 from evalsuite.selection import HAD_BASELINES, OUTCOMES, ZOO_TEST, command, why, zoo_row
-from evalsuite.zoo.manifest import name_problem, read_manifest
+from evalsuite.zoo.manifest import read_manifest
 
 RUN = pytest.StashKey["Run"]()
 

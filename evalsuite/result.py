@@ -17,10 +17,6 @@ Floats = NDArray[np.float64]
 Link = Literal["identity", "exp"]
 """How the ratio of sums becomes the metric: ``exp`` for perplexity, ``identity`` otherwise."""
 
-ID_PATTERN = r"[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*"
-"""One part of a row id: letters, digits, ``_ .`` and single hyphens between them; a double one joins the parts, and
-next to a hyphen at an end it could not be told where."""
-
 
 @dataclass(frozen=True, eq=False)
 class Result:

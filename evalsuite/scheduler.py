@@ -30,10 +30,9 @@ from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-_PART = r"(?:[A-Za-z0-9_.]|-(?!-))+"
-"""Model, task or metric: any of the alphabet, but no ``--``, which separates the three."""
+from evalsuite.names import ID_PATTERN
 
-_ROW = re.compile(rf"::[^\[\]:]+\[(?P<model>{_PART})--{_PART}--{_PART}(?:-(?!-).*)?\]\Z", re.DOTALL)
+_ROW = re.compile(rf"::[^\[\]:]+\[(?P<model>{ID_PATTERN})--{ID_PATTERN}--{ID_PATTERN}(?:-(?!-).*)?\]\Z", re.DOTALL)
 """A parameter set that starts with a row id; other parameters may follow it after a single ``-``."""
 
 _WATERMARK = 2

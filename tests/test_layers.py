@@ -27,7 +27,7 @@ FLOORS = (
     ("zoo", "lm"),
     ("tasks", "scoring", "scheduler", "selection"),
     ("stats", "result", "options", "provenance"),
-    ("__init__",),
+    ("__init__", "names"),
 )
 """From the top: files and folders of the package."""
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from evalsuite.zoo.manifest import MAX_NAME, Entry, name_problem, read_entries, read_manifest, row_part
+from evalsuite.names import MAX_NAME, name_problem, row_part
+from evalsuite.zoo.manifest import Entry, read_entries, read_manifest
 
 
 def write(folder: Path, manifest: Any) -> Path:

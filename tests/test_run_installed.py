@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.zoo_project import ENTRIES, ROOT, Project, Ran, row_ids
+from tests.zoo_project import ENTRIES, LOADS_CONFTEST, ROOT, Project, Ran, row_ids
 
 pytest_plugins = ["pytester"]
 
@@ -47,10 +48,10 @@ def run(project: Project, *command: str | Path) -> Ran:
 
 
 WHERE = """
-import pathlib, evalsuite
+import pathlib, sys
 
 def pytest_unconfigure():
-    pathlib.Path(__file__).with_name("where").write_text(evalsuite.__file__)
+    pathlib.Path(__file__).with_name("where").write_text(sys.modules["evalsuite.plugin"].__file__)
 """
 
 
@@ -98,12 +99,21 @@ def test_clone(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clone_and_wheel(recorded: Project, installed: Path) -> None:
-    """The clone's suite under the plugin of the installed copy: one plugin, an active run, the same rows."""
+    """A clone is scored by its own code though another copy is installed: one plugin, an active run, the same rows. So
+    it is where its pyproject.toml does not put it on the path, by the installed plugin then."""
     clone(recorded)
+    recorded.conftest((ROOT / "conftest.py").read_text() + LOADS_CONFTEST + WHERE)
+    where = recorded.path / "where"
     # -P keeps the folder off the path, as the command `pytest` does.
-    ran = run(recorded, installed, "-P", "-m", "pytest", "evalsuite", "-n", "2", "--eval-threads", "2")
+    ran = run(recorded, installed, "-P", "-m", "pytest", "evalsuite", "--eval-model", "bigram")
     assert ran.exit == 0, ran.text
+    assert Path(where.read_text()) == recorded.path / "evalsuite" / "plugin.py"
+
+    (recorded.path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = ['--import-mode=importlib']\n")
+    (recorded.path / "loads.jsonl").unlink()
+    ran = run(recorded, installed, "-P", "-m", "pytest", "evalsuite", "-n", "2")
+    assert ran.exit == 0, ran.text
+    assert Path(where.read_text()).is_relative_to(installed.parents[1])
     assert set(ran.rows) == set(row_ids(*ENTRIES))
-    assert ran.report is not None
-    assert ran.report["provenance"]["threads"] == 2
-    assert len(ran.report["run"]["models"]) == len(ENTRIES)
+    assert ran.loads == dict.fromkeys(ENTRIES, 1)
+    assert {threads for *_, threads in map(json.loads, (recorded.path / "loads.jsonl").open())} == {"1"}

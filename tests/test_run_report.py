@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.zoo_project import Project, row_ids
+from tests.zoo_project import DOCUMENTS, Project, row_ids
 
 pytest_plugins = ["pytester"]
 
@@ -46,6 +46,27 @@ def test_number_that_json_has_not(recorded: Project) -> None:
         "bigram--prose--nll": "informing",
     }
     assert "gate[bigram--prose--ppl]" in ran.text
+
+
+def test_values_of_any_type(recorded: Project) -> None:
+    """What an eval tells of its items may hold NumPy's types, which neither xdist nor JSON can send."""
+    recorded.conftest(
+        "import dataclasses, pathlib\nimport numpy as np\nfrom evalsuite import measure\nreal = measure.measure_task\n"
+        "ODD = {'a': np.float64(0.5), 'b': np.True_, 'c': np.arange(2), 'd': (pathlib.Path('x'), np.float32('nan'))}\n"
+        "def measure_task(*args):\n"
+        "    rows = real(*args)\n"
+        "    for row in rows.values():\n"
+        "        object.__setattr__(row.scores, 'details', (ODD,) * len(row.scores.ids))\n"
+        "    return rows\n"
+        "measure.measure_task = measure_task\n"
+    )
+    for n in ("0", "1"):
+        ran = recorded.suite("--eval-model", "bigram", "-n", n)
+        assert ran.exit == 0, ran.text
+        lines = (ran.folder / "items" / "bigram--prose--bpb.jsonl").read_text().splitlines()
+        assert len(lines) == DOCUMENTS
+        item = json.loads(lines[0])
+        assert [item[key] for key in "abcd"] == [0.5, True, [0, 1], ["x", None]]
 
 
 def test_others_have_their_say(recorded: Project) -> None:

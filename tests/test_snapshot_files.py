@@ -30,8 +30,8 @@ from evalsuite.gate.snapshot import (
     sidecars,
     write_row,
 )
+from evalsuite.names import MAX_NAME
 from evalsuite.result import Measurement
-from evalsuite.zoo.manifest import MAX_NAME
 from tests.gate_rows import STORED, documents, items
 
 REMEDY = "restore both files from version control, or record the row again with --snapshot-update"

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalsuite.result import ID_PATTERN
-
-MAX_NAME = 70
-"""Three parts, a sidecar's suffix and that of a file being written must fit a file name of 255 bytes."""
+from evalsuite.names import name_problem, row_part
 
 SUITE_PATTERN = r"[a-z][a-z0-9_.-]*"
 """What the v1 report takes for the name of a suite."""
@@ -72,20 +69,6 @@ def read_entries(path: Path) -> tuple[Entry, ...]:
     for position, raw in enumerate(manifest["models"], 1):
         entries.append(_entry(raw, position, path.resolve().parent, {entry.name.casefold() for entry in entries}))
     return tuple(entries)
-
-
-def row_part(name: str) -> str:
-    """A model's or task's name as a part of a row id: ``org/name@rev`` becomes ``org_name_rev``."""
-    return re.sub(r"[/@]", "_", name)
-
-
-def name_problem(name: str) -> str:
-    """Why a name cannot be part of a row id and a file name, or ""."""
-    if len(name) > MAX_NAME:
-        return f"the name {name[:30]!r}... has {len(name)} characters; a row's file name has room for {MAX_NAME}"
-    if not re.fullmatch(ID_PATTERN, name, re.ASCII):
-        return f"the name {name!r} must be made of letters, digits, '_', '.' and single hyphens between them"
-    return ""
 
 
 def _entry(raw: Any, position: int, root: Path, taken: Iterable[str]) -> Entry:
