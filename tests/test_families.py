@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from safetensors.numpy import save_file
 from evalsuite.zoo.checkpoint import FAMILIES, kind_of, lm_token_nlls, load_model, parameter_count, read_config
 from evalsuite.zoo.families import bigram, gpt, nplm, rnnlm
 from evalsuite.zoo.families.word2vec import save_word2vec
+from evalsuite.zoo.layers import embedding
 from evalsuite.zoo.tensors import read_tensors
 from evalsuite.zoo.text import encode_batch
 
@@ -342,3 +346,20 @@ def test_save_word2vec_writes_the_table_and_its_words(tmp_path):
     for wrong in (table[:2], table[0]):
         with pytest.raises(ValueError, match="expected"):
             save_word2vec(wrong, ["a", "b", "c"], tmp_path)
+
+
+def test_loading_imports_no_compiler(tmp_path):
+    """torch's normal distribution on the meta device would: a second for every process."""
+    gpt.save(gpt.GPT(gpt.GPTConfig(vocab_size=7, n_positions=4, n_embd=4, n_head=2, n_layer=1, n_inner=8)), tmp_path)
+    code = "import sys, evalsuite.zoo as z; z.load_model(sys.argv[1]); print('torch._dynamo' in sys.modules)"
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_an_embedding_is_drawn_as_torch_draws_it():
+    torch.manual_seed(3)
+    ours = embedding(5, 4).weight
+    torch.manual_seed(3)
+    assert torch.equal(ours, torch.nn.Embedding(5, 4).weight)

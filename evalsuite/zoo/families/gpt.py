@@ -30,6 +30,7 @@ from evalsuite.zoo.config import (
     tokenizer_of,
     write_config,
 )
+from evalsuite.zoo.layers import embedding
 from evalsuite.zoo.tensors import load_strict, read_tensors, write_tensors
 
 
@@ -121,8 +122,8 @@ class GPT(nn.Module):
         self.config = config
         self.vocab_size = config.vocab_size
         self.max_len: int | None = config.n_positions
-        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
-        self.wpe = nn.Embedding(config.n_positions, config.n_embd)
+        self.wte = embedding(config.vocab_size, config.n_embd)
+        self.wpe = embedding(config.n_positions, config.n_embd)
         self.dropout = nn.Dropout(dropout)
         self.h = nn.ModuleList(Block(config, dropout) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
@@ -132,6 +133,8 @@ class GPT(nn.Module):
 
     def _initialise(self) -> None:
         """GPT-2's: every matrix from N(0, 0.02), those that write into the residual stream smaller, biases 0."""
+        if self.wte.weight.is_meta:  # a loader fills the module
+            return
         residual = 0.02 / math.sqrt(2 * self.config.n_layer)
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):

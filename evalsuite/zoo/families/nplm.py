@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from evalsuite.scoring.ids import token_ids
 from evalsuite.scoring.nll import target_nll
 from evalsuite.zoo.config import Config, check_arch, flag, read_config, size, tokenizer_of, write_config
+from evalsuite.zoo.layers import embedding
 from evalsuite.zoo.tensors import load_strict, read_tensors, write_tensors
 
 BLOCK = 4096
@@ -61,7 +62,7 @@ class NPLM(nn.Module):
         self.config = config
         self.vocab_size = config.vocab_size
         features = config.tl_context * config.tl_d_emb
-        self.emb = nn.Embedding(config.vocab_size, config.tl_d_emb)
+        self.emb = embedding(config.vocab_size, config.tl_d_emb)
         self.hidden = nn.Linear(features, config.hidden_size)
         self.out = nn.Linear(config.hidden_size, config.vocab_size)
         self.direct = nn.Linear(features, config.vocab_size, bias=False) if config.tl_direct else None

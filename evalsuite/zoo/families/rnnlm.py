@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from evalsuite.scoring.ids import token_ids
 from evalsuite.scoring.nll import target_nll
 from evalsuite.zoo.config import Config, check_arch, one_of, read_config, size, tokenizer_of, write_config
+from evalsuite.zoo.layers import embedding
 from evalsuite.zoo.tensors import load_strict, read_tensors, write_tensors
 
 CELLS: dict[str, type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -67,7 +68,7 @@ class RNNLM(nn.Module):
         self.config = config
         self.vocab_size = config.vocab_size
         self.max_len: int | None = None
-        self.emb = nn.Embedding(config.vocab_size, config.tl_d_emb)
+        self.emb = embedding(config.vocab_size, config.tl_d_emb)
         layers = config.num_hidden_layers
         self.rnn = CELLS[config.tl_cell](
             config.tl_d_emb, config.hidden_size, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0
