@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "evalsuite"
 
 FLOORS = (
+    ("__main__",),
     ("plugin", "cli", "test_zoo"),
     ("controller",),
     ("record",),
