@@ -17,6 +17,7 @@ from evalsuite.options import settings
 from evalsuite.selection import (
     HAD_BASELINES,
     active,
+    asks_for,
     asks_for_zoo,
     command,
     has_baselines,
@@ -136,7 +137,7 @@ class Controller:
         crashed = str(report.when) == "???"
         if crashed or report.when == "call" or report.outcome != "passed":
             self._note(report.nodeid, "crashed" if crashed else report.outcome, why(report))
-        for payload in getattr(report, "evalsuite_rows", ()):
+        for payload in () if self._idle else getattr(report, "evalsuite_rows", ()):
             self.ledger.receive(payload, report.nodeid)
 
     def _note(self, node_id: str, outcome: str, reason: str) -> None:
@@ -203,8 +204,14 @@ class Controller:
         # A session that failed to start noted nothing.
         if not self.config.stash.get(HAD_BASELINES, False):
             return False
-        files = test_files(self.collected)
-        return any(one.test.split("::")[0] in files for one in self.run.stored)
+        files = self._files()
+        return any(one.test.split("::")[0] in files for one in self.run.stored if not one.of_zoo)
+
+    def _files(self) -> frozenset[str]:
+        """The test files this run was asked for, also those that yielded no test: a file that is skipped as a whole,
+        or is gone, still owes the rows it recorded."""
+        recorded = test_files(one.test for one in self.run.stored if one.test and not one.of_zoo)
+        return test_files(self.collected) | {file for file in recorded if asks_for(self.config, file)}
 
     def _finish(self, session: pytest.Session, *, stopped: bool) -> None:
         from evalsuite.report.rows import RED
@@ -215,7 +222,8 @@ class Controller:
         is_narrowed = narrowed(self.config, run.settings)
         zoo_asked = asks_for_zoo(self.config) or any(zoo_row(node_id) for node_id in self.collected)
         crashed = self._scheduler.crashed if self._scheduler is not None else {}
-        rows = ledger.complete(run.cases, run.stored, crashed, zoo_asked=zoo_asked, narrowed=is_narrowed)
+        files = self._files()
+        rows = ledger.complete(run.cases, run.stored, crashed, zoo_asked=zoo_asked, narrowed=is_narrowed, files=files)
         red = [row for row in rows if row["state"] in RED]
         self._fail_silent_rows(session, red, stopped=stopped)
         status = pytest.ExitCode.OK
@@ -226,7 +234,7 @@ class Controller:
         self.report, self.faults = write_reports(
             rows,
             run,
-            partial=is_narrowed or any(row["state"] == "deselected" for row in rows),
+            partial=any(row["state"] == "deselected" for row in rows) or (is_narrowed and not zoo_asked),
             exit_status=int(status),
             facts={
                 "started": self._started.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -144,7 +144,11 @@ def _lookup(config: pytest.Config, option: Option) -> Any:
 def _absolute(config: pytest.Config) -> Callable[[str, str], Path]:
     def resolve(key: str, value: str) -> Path:
         typed = getattr(config.option, key) is not None
-        return ((config.invocation_params.dir if typed else config.rootpath) / value).resolve()
+        path = (config.invocation_params.dir if typed else config.rootpath) / value
+        try:
+            return path.resolve()
+        except (OSError, RuntimeError) as error:
+            raise pytest.UsageError(f"{path}: cannot be followed ({error})") from None
 
     return resolve
 

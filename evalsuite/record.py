@@ -29,6 +29,8 @@ from evalsuite.selection import HAD_BASELINES, OUTCOMES, ZOO_TEST, command, why,
 from evalsuite.zoo.manifest import read_manifest
 
 RUN = pytest.StashKey["Run"]()
+NAMES = pytest.StashKey[set[str]]()
+"""On a test's item: ids of all rows it opened, also those whose outcome is on its way."""
 
 
 @dataclass(eq=False)
@@ -108,7 +110,8 @@ class Run:
         Raises:
             pytest.UsageError: recording was asked for, CI is set and EVAL_RECORD is not 1.
         """
-        if self.writing and environ.get("CI") and environ.get("EVAL_RECORD") != "1":
+        in_ci = environ.get("CI", "").lower() not in ("", "0", "false")
+        if self.writing and in_ci and environ.get("EVAL_RECORD") != "1":
             raise pytest.UsageError(
                 "--snapshot-update records baselines, and CI is set: a build must not accept its own results. "
                 "Record them on your machine and commit snapshots/, or set EVAL_RECORD=1 if this job is meant to record"
@@ -230,6 +233,9 @@ def record_scores(
     for name in names:
         if problem := name_problem(name):
             raise ValueError(f"eval_record: {problem}")
+    row_id = "--".join(names)
+    if row_id in {case.row_id for case in run_of(request.config).cases}:
+        raise ValueError(f"the row {row_id} is one of the zoo's: give this one another metric, task or model")
     outcome = _open(request, names, gating=bool(gating))
     try:
         outcome.measurement = measure_scores(
@@ -252,11 +258,14 @@ def record_scores(
 def attach_rows(item: pytest.Item, report: pytest.TestReport) -> None:
     """Put the rows of a test on the report of its last telling phase, as plain values, and let a failed test of the
     suite speak in the report's words."""
-    if report.when == "setup" and report.outcome == "passed":
+    # A subtest has a report of its own kind; the rows wait for that of the whole test.
+    if type(report) is not pytest.TestReport or (report.when == "setup" and report.outcome == "passed"):
         return
     # Taken off the item, so that a test's scores do not stay in memory for the rest of the run.
     outcomes: list[Outcome] = item.stash.get(OUTCOMES, [])
-    del item.stash[OUTCOMES]
+    if not outcomes:
+        return
+    item.stash[OUTCOMES] = []
     run = run_of(item.config)
     for outcome in outcomes:
         outcome.desk.damage = _in_project(item.config, outcome.desk.damage)
@@ -291,9 +300,10 @@ def _open(
     run = run_of(request.config)
     run.check_recording(os.environ)
     row_id = "--".join(names)
-    opened = request.node.stash.setdefault(OUTCOMES, [])
-    if any(one.desk.row_id == row_id for one in opened):
+    names_so_far = request.node.stash.setdefault(NAMES, set())
+    if row_id in names_so_far:
         raise ValueError(f"this test has the row {row_id} already: give one of the two another metric, task or model")
+    names_so_far.add(row_id)
     of_zoo = zoo_row(request.node.nodeid) is not None
     test = f"{ZOO_TEST}[{row_id}]" if of_zoo else request.node.nodeid
     levels = run.levels  # read here, also by a row that only informs: before anything is written
@@ -305,7 +315,7 @@ def _open(
         run.facts | {"test": test} | ({"ad_hoc": True} if ad_hoc else {}),
     )
     outcome = Outcome(*names, gating, test, desk, ad_hoc)
-    opened.append(outcome)
+    request.node.stash.setdefault(OUTCOMES, []).append(outcome)
     return outcome
 
 

@@ -41,6 +41,15 @@ def asks_for_zoo(config: pytest.Config) -> bool:
     return any(_into_package(config, argument) for argument in config.args)
 
 
+def asks_for(config: pytest.Config, file: str) -> bool:
+    """Whether an argument names a test file, or a folder that it is in or was in."""
+    if config.option.pyargs:
+        return False
+    path = (config.rootpath / file).absolute()
+    here = config.invocation_params.dir
+    return any(path.is_relative_to((here / argument.split("::")[0]).absolute()) for argument in config.args)
+
+
 def _into_package(config: pytest.Config, argument: str) -> bool:
     name = argument.split("::")[0]
     if config.option.pyargs and name.split(".")[0] == "evalsuite":

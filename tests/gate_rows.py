@@ -12,7 +12,14 @@ from evalsuite.gate.snapshot import FACTS
 from evalsuite.provenance import content_hash
 from evalsuite.result import Measurement, Scores
 
-STORED = {**dict.fromkeys(FACTS, ""), "versions": {}, "seed": 0, "threads": 1, "test": "tests/test_mine.py::test_row"}
+STORED = {
+    **dict.fromkeys(FACTS, ""),
+    "date": "2026-11-30T22:48:00Z",
+    "versions": {},
+    "seed": 0,
+    "threads": 1,
+    "test": "tests/test_mine.py::test_row",
+}
 """Facts beside a baseline, where a test does not care for them."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +179,11 @@ def test_a_baseline_that_the_zoo_no_longer_asks_for_is_lost(book: Book) -> None:
     assert found[ROWS[0]]["state"] == "ok"
 
 
-@pytest.mark.parametrize("given", [{"narrowed": True}, {"zoo_asked": False}])
-def test_nothing_is_lost_where_nobody_asked(book: Book, given: dict[str, bool]) -> None:
-    assert "old--t--bpb" not in book.complete(ROWS, [stored("old--t--bpb")], **given)
+def test_nothing_is_lost_where_nobody_asked(book: Book) -> None:
+    assert "old--t--bpb" not in book.complete(ROWS, [stored("old--t--bpb")], zoo_asked=False)
+    assert "old--t--bpb" in book.complete(ROWS, [stored("old--t--bpb")], narrowed=True), "all cases were selected"
+    book.ledger.collected = book.ledger.collected[1:]
+    assert "old--t--bpb" not in book.complete(ROWS, [stored("old--t--bpb")])
 
 
 def test_a_run_that_is_not_the_zoos_owes_no_zoo_rows(book: Book) -> None:
@@ -265,14 +267,16 @@ def test_a_users_row_of_a_model_that_crashed_elsewhere(tmp_path: Path) -> None:
     assert found["a--mine--f1"]["reason"].startswith(f"its model killed a worker in {node(ROWS[0])}")
 
 
-def test_two_tests_that_record_one_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", [lambda *tests: tests, lambda *tests: tests[::-1]], ids=["first", "last"])
+def test_two_tests_that_record_one_row(tmp_path: Path, order: Callable[..., tuple[str, ...]]) -> None:
+    """Whichever ends first."""
     other = "tests/test_mine.py::test_other"
     book = mine(tmp_path, MINE, other)
-    book.sends("bot--help--f1", test=MINE)
-    book.sends("bot--help--f1", test=other)
+    for test in order(MINE, other):
+        book.sends("bot--help--f1", test=test)
     row = book.complete([], zoo_asked=False)["bot--help--f1"]
     assert row["state"] == "error"
-    assert row["reason"] == (f"two tests record the row bot--help--f1: {MINE} and {other}; give one another metric")
+    assert row["reason"] == f"two tests record the row bot--help--f1: {other} and {MINE}; give one another metric"
 
 
 def test_a_test_that_is_run_again_replaces_its_row(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,10 @@ def measure_scores(
             or an unscored unit of a metric without bounds.
     """
     row_id = "--".join(names)
+    if isinstance(scores, Mapping):
+        raise ValueError(f"{row_id}: scores is a mapping; give its values as scores and its keys as units")
+    if min_drop is not None and not 0 <= min_drop < math.inf:
+        raise ValueError(f"{row_id}: min_drop is {min_drop!r}, expected a number of at least 0")
     if len(scores) == 0:
         raise ValueError(f"{row_id}: no scores; a row needs at least one unit")
     ids = tuple(str(unit) for unit in (range(len(scores)) if units is None else units))
@@ -73,7 +77,8 @@ def measure_scores(
         tuple(content_hash(unit) for unit in ids),
         values,
         np.ones(len(ids)),
-        np.zeros(len(ids)),
+        # Scores on a scale of their own may be large: what lies beyond nine digits is rounding.
+        np.zeros(len(ids)) if bounds == (0.0, 1.0) else 1e-9 * np.abs(values),
         clusters=None if clusters is None else tuple(str(label) for label in clusters),
         unscored=unscored,
     )

@@ -149,7 +149,7 @@ def measure_stream(
             min_drop=facts.min_drop,
             link=facts.link,
             normaliser=facts.normaliser,
-            task_hash=stream_hash,
+            task_hash=content_hash(stream_hash, *ids, *hashes),
             blind=blind,
             token_interval=(token_ends[0] * scale, token_ends[1] * scale) if metric == "bpb" else None,
             source=source,

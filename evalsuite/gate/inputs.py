@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalsuite.result import Floats, Measurement
 
@@ -67,6 +68,11 @@ def pair(now: Measurement, base: Measurement) -> Paired | NotComparable:
         if ours != theirs:
             return NotComparable(f"the metric changed: {what} was {theirs!r} in the baseline and is {ours!r} now")
 
+    if now.gating and not base.gating:
+        return NotComparable(
+            "the row gates now, but its baseline was recorded as one that only informs: record it again"
+        )
+
     place = {key: index for index, key in enumerate(zip(now.scores.ids, now.scores.hashes, strict=True))}
     keys = list(zip(base.scores.ids, base.scores.hashes, strict=True))
     at_base = np.array([index for index, key in enumerate(keys) if key in place], dtype=np.intp)
@@ -86,6 +92,14 @@ def pair(now: Measurement, base: Measurement) -> Paired | NotComparable:
             f"worst score to give them"
         )
 
+    if (then := _groups(base, at_base)) != (today := _groups(now, at_now)):
+        first = next(
+            (at for at, pair in enumerate(zip(then or (), today or (), strict=False)) if pair[0] != pair[1]), 0
+        )
+        return NotComparable(
+            f"the clusters changed, first at the unit {base.scores.ids[at_base[first]]!r}: the baseline was recorded "
+            f"with other clusters, or with none; accept a new baseline"
+        )
     weighed, weighs = base.scores.weights[at_base], now.scores.weights[at_now]
     if (other := np.abs(weighs - weighed) > SAME_WEIGHT * np.abs(weighed)).any():
         first = int(other.argmax())
@@ -96,7 +110,8 @@ def pair(now: Measurement, base: Measurement) -> Paired | NotComparable:
 
     sign = 1.0 if now.higher_is_better else -1.0
     difference = sign * (base.scores.scores[at_base] - now.scores.scores[at_now])
-    noise = np.maximum(base.scores.tolerance[at_base], now.scores.tolerance[at_now])
+    # Noise can flip an item only when it is near the edge in both runs: one that became a tie has changed.
+    noise = np.minimum(base.scores.tolerance[at_base], now.scores.tolerance[at_now])
     difference[np.abs(difference) <= noise] = 0.0
     order = at_base
     if lost and base.bounds is not None:
@@ -125,6 +140,12 @@ def cluster_sums(values: Floats, clusters: tuple[str, ...] | None) -> Floats:
         grouped[at].append(float(value))
     # fsum, so that gains and losses of equal size cancel to exactly 0.
     return np.array([math.fsum(group) for group in grouped])
+
+
+def _groups(side: Measurement, at: NDArray[np.intp]) -> tuple[str, ...] | None:
+    """The clusters of some units, or None where units stand alone."""
+    groups = side.scores.clusters
+    return None if groups is None else tuple(groups[index] for index in at)
 
 
 def _content_changed(now: Measurement, base: Measurement, new: tuple[str, ...]) -> bool:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -222,6 +224,8 @@ def decode(raw: Mapping[str, Any]) -> tuple[Measurement, Mapping[str, Any]]:
 def same_scores(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
     """Whether two encoded rows are equal but for where they came from."""
     provenance = ("recorded", "source")
+    if any(ours["recorded"].get(key) != theirs["recorded"].get(key) for key in ("test", "ad_hoc")):
+        return False  # the row has moved to another test, which owes it from now on
     return all(ours[key] == theirs[key] for key in ours if key not in provenance)
 
 
@@ -273,13 +277,38 @@ def read_header(path: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise ValueError(f"{path}: the baseline cannot be read ({error.strerror}); {_REPAIR}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: the baseline is not JSON ({error}); {_REPAIR}") from None
     if not isinstance(raw, dict) or raw.get("format") != FORMAT or "sidecar" not in raw:
         raise ValueError(f"{path}: no baseline of format {FORMAT}; {_REPAIR}")
     if not isinstance(raw.get("recorded"), dict) or not raw["recorded"].keys() >= FACTS:
         raise ValueError(f'{path}: "recorded" must hold {", ".join(sorted(FACTS))}; {_REPAIR}')
+    if wrong := next((key for key, fits in _STATED.items() if not fits(raw | raw["recorded"])), None):
+        raise ValueError(f"{path}: {wrong} is {(raw | raw['recorded']).get(wrong)!r}, which no run records; {_REPAIR}")
     return raw
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_STATED: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "value": lambda raw: _is_number(raw.get("value")),
+    "ci95": lambda raw: (
+        isinstance(raw.get("ci95"), list) and len(raw["ci95"]) == 2 and all(_is_number(end) for end in raw["ci95"])
+    ),
+    "n": lambda raw: type(raw.get("n")) is int and raw["n"] >= 0,
+    "min_drop": lambda raw: _is_number(raw.get("min_drop")) and raw["min_drop"] >= 0,
+    "date": lambda raw: re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(raw["date"])) is not None,
+    "commit": lambda raw: raw["commit"] is None or isinstance(raw["commit"], str),
+    "seed": lambda raw: type(raw["seed"]) is int,
+    "threads": lambda raw: type(raw["threads"]) is int,
+    "platform": lambda raw: isinstance(raw["platform"], str),
+    "versions": lambda raw: (
+        isinstance(raw["versions"], dict) and all(isinstance(v, str) for v in raw["versions"].values())
+    ),
+}
+"""What the report repeats of a baseline, and what each has to be: a file may have been edited by hand."""
 
 
 def write_row(path: Path, raw: dict[str, Any]) -> None:

@@ -71,15 +71,16 @@ class Ledger:
         if self.outcomes.get(node_id) == "crashed":
             return
         row = dict(payload["row"])
-        if row["id"] in self.rows and row["test"] != self.rows[row["id"]]["test"]:
-            other = self.rows[row["id"]]["test"]
-            row = _bare(row["model"], row["task"], row["metric"], row["gating"], row["test"]) | {
-                "state": "error",
-                "reason": f"two tests record the row {row['id']}: {other} and {row['test']}; give one another metric",
-            }
+        twin = next((one for one in self.rows.values() if one["id"].casefold() == row["id"].casefold()), None)
+        if twin is not None and (twin["id"], twin["test"]) != (row["id"], row["test"]):
+            del self.rows[twin["id"]]
+            row = _two_tests(*sorted((twin, row), key=lambda one: (one["id"], one["test"])))
         log = self.open()
-        if payload["items"]:
-            row["items"] = write_items(self.folder, row["id"], payload["items"])
+        if payload["items"] and row["state"] != "error":
+            try:
+                row["items"] = write_items(self.folder, row["id"], payload["items"])
+            except OSError as error:
+                row = error_row(row, f"its items cannot be written ({error})")
         self.rows[row["id"]] = row
         log.append(row)
         if payload["timing"]:
@@ -96,6 +97,7 @@ class Ledger:
         *,
         zoo_asked: bool,
         narrowed: bool,
+        files: frozenset[str] | None = None,
     ) -> list[dict[str, Any]]:
         """All rows of the report: received, owed and lost.
 
@@ -104,9 +106,13 @@ class Ledger:
             stored: the baselines as they were when the run began.
             crashed: model -> node id of the test that its worker died in.
             zoo_asked: whether the run was to score the zoo at all.
-            narrowed: whether tests were left out on purpose; then a row without a result need not be lost.
+            narrowed: whether tests were left out on purpose; then a user's row without a result need not be lost.
+            files: test files that the run was asked for; those of the collected tests where absent.
         """
+        files = test_files(self.collected) if files is None else files
         selected = {owed: node_id for node_id in self.collected if (owed := zoo_row(node_id))}
+        # A row of the zoo can only be missed when every case was to be scored: a deselected one may stand for it.
+        whole = zoo_asked and all(case.row_id in selected for case in cases)
         known = {one.row_id: one for one in stored}
         rows: dict[str, dict[str, Any]] = {}
         for case in cases if zoo_asked else ():
@@ -117,7 +123,10 @@ class Ledger:
         for row_id in sorted(self.rows.keys() - rows.keys()):
             rows[row_id] = self.rows[row_id]
         for one in known.values():
-            if one.row_id not in rows and (fate := self._absent(one, crashed, zoo_asked=zoo_asked, narrowed=narrowed)):
+            if one.row_id in rows:
+                continue
+            fate = self._absent_zoo(one, whole) if one.of_zoo else self._absent(one, crashed, files, narrowed=narrowed)
+            if fate is not None:
                 model, task, metric = one.row_id.split("--")
                 rows[one.row_id] = _bare(model, task, metric, one.gating, one.test or None) | fate
         for row_id, row in rows.items():
@@ -141,16 +150,18 @@ class Ledger:
             return {"state": "error", "reason": self.why.get(node_id) or f"its test {outcome} without a row"}
         return {"state": "not_run", "reason": "the run ended before it (--maxfail, -x or an interrupt)"}
 
+    @staticmethod
+    def _absent_zoo(one: Stored, whole: bool) -> dict[str, Any] | None:
+        """What became of a baseline of the zoo that no case answers for, or None when nobody asked for it."""
+        if not whole or one.ad_hoc:
+            return None
+        return {"state": "lost", "reason": "it has a baseline, but the zoo no longer asks for it"}
+
     def _absent(
-        self, one: Stored, crashed: Mapping[str, str], *, zoo_asked: bool, narrowed: bool
+        self, one: Stored, crashed: Mapping[str, str], files: frozenset[str], *, narrowed: bool
     ) -> dict[str, Any] | None:
-        """What became of a baseline that no case and no test answered for, or None when nobody asked for it."""
-        if one.of_zoo:
-            if not zoo_asked or narrowed or one.ad_hoc:
-                return None
-            return {"state": "lost", "reason": "it has a baseline, but the zoo no longer asks for it"}
-        # A row of a user's test is owed only by a run that selected its test file.
-        if one.test.split("::")[0] not in test_files(self.collected):
+        """What became of a baseline of a user's test that sent no row, or None when its file was not asked for."""
+        if one.test.split("::")[0] not in files:
             return None
         outcome = self.outcomes.get(one.test)
         if outcome == "crashed":
@@ -164,6 +175,15 @@ class Ledger:
         if narrowed and outcome is None:
             return None
         return {"state": "lost", "reason": "it has a baseline, but no test recorded it"}
+
+
+def _two_tests(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The row that stands for two of one name. Sorted, so that it does not depend on which test ended first."""
+    names = first["id"] if first["id"] == second["id"] else f"{first['id']} (and {second['id']}: case does not count)"
+    return _bare(first["model"], first["task"], first["metric"], first["gating"], first["test"]) | {
+        "state": "error",
+        "reason": f"two tests record the row {names}: {first['test']} and {second['test']}; give one another metric",
+    }
 
 
 def _killer(node_id: str, crashed: Mapping[str, str]) -> str | None:

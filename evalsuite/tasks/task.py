@@ -47,11 +47,11 @@ def read_task(path: Path) -> Task:
     from jsonschema import Draft202012Validator
 
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
     except OSError as error:
         known = ", ".join(task_names(path.parent)) or "none"
         raise ValueError(f"{path}: cannot read the task file ({error.strerror}); tasks there: {known}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     for fault in Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).iter_errors(raw):
         where = "/".join(str(part) for part in fault.absolute_path) or "top level"
@@ -68,6 +68,10 @@ def read_task(path: Path) -> Task:
         if unknown := [name for name in names if name not in known_names]:
             raise ValueError(f"{path}: {key}: {unknown[0]!r} is none of {', '.join(known_names)}")
     return Task(path.stem, kind, path.parent / raw["data"], metrics, gating, min_drop, raw.get("settings", {}))
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def task_names(folder: Path) -> list[str]:

@@ -7,6 +7,7 @@ name task files instead (``"tasks": ["prose", "quiz"]``) and set ``gating`` and 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path}: cannot read the manifest ({error.strerror}); it lists the models to score") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: not JSON ({error})") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("models"), list):
         raise ValueError(f'{path}: expected an object with a list "models", such as {{"models": [{{"id": ...}}]}}')
@@ -94,6 +95,8 @@ def _field_problem(raw: Mapping[str, Any]) -> str:
     if not isinstance(raw.get("gating", True), bool):
         return f'{entry}: "gating" is {raw["gating"]!r}, expected true or false'
     drops = raw.get("min_drop", {})
-    if not isinstance(drops, dict) or not all(type(drop) in (int, float) and drop >= 0 for drop in drops.values()):
+    if not isinstance(drops, dict) or not all(
+        type(drop) in (int, float) and 0 <= drop < math.inf for drop in drops.values()
+    ):
         return f'{entry}: "min_drop" is {drops!r}, expected numbers of at least 0 by metric, such as {{"bpb": 0.01}}'
     return ""

@@ -165,6 +165,16 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], Mappi
     return tensors, header.metadata
 
 
+def require(tensors: Mapping[str, Tensor], last: str, path: str | os.PathLike[str]) -> None:
+    """Refuse a configuration with more layers than the file, before a module of that many is built.
+
+    Raises:
+        KeyError: the last layer's tensor is missing.
+    """
+    if last not in tensors:
+        raise KeyError(f"{path}: missing tensor {last!r}, which the number of layers in config.json asks for")
+
+
 def load_strict(module: nn.Module, tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     """Fill a module, built on the meta device, with exactly the tensors it names, and put it in eval mode.
 

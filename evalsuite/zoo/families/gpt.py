@@ -31,7 +31,7 @@ from evalsuite.zoo.config import (
     write_config,
 )
 from evalsuite.zoo.layers import embedding
-from evalsuite.zoo.tensors import load_strict, read_tensors, write_tensors
+from evalsuite.zoo.tensors import load_strict, read_tensors, require, write_tensors
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,7 @@ def load(model_dir: str | os.PathLike[str]) -> GPT:
     config = GPTConfig.from_dict(read_config(model_dir))
     weights = Path(model_dir) / "model.safetensors"
     tensors, _ = read_tensors(weights)
+    require(tensors, f"h.{config.n_layer - 1}.ln_1.weight", weights)
     with torch.device("meta"):
         model = GPT(config)
     load_strict(model, tensors, weights)

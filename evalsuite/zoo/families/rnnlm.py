@@ -22,7 +22,7 @@ from evalsuite.scoring.ids import token_ids
 from evalsuite.scoring.nll import target_nll
 from evalsuite.zoo.config import Config, check_arch, one_of, read_config, size, tokenizer_of, write_config
 from evalsuite.zoo.layers import embedding
-from evalsuite.zoo.tensors import load_strict, read_tensors, write_tensors
+from evalsuite.zoo.tensors import load_strict, read_tensors, require, write_tensors
 
 CELLS: dict[str, type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
@@ -124,6 +124,7 @@ def load(model_dir: str | os.PathLike[str]) -> RNNLM:
     config = RNNLMConfig.from_dict(read_config(model_dir))
     weights = Path(model_dir) / "model.safetensors"
     tensors, _ = read_tensors(weights)
+    require(tensors, f"rnn.weight_ih_l{config.num_hidden_layers - 1}", weights)
     with torch.device("meta"):
         model = RNNLM(config)
     load_strict(model, tensors, weights)
