@@ -6,8 +6,9 @@ use (PEP 562), so that importing the package loads neither torch nor SciPy.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from evalsuite.lazy import lazy_names
 
 if TYPE_CHECKING:
     from evalsuite.lm import (
@@ -46,17 +47,4 @@ __all__ = [
     "token_nlls",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Import the file that holds a public name when the name is first asked for."""
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; its names are {', '.join(__all__)}")
-    value: object = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), _HOME)

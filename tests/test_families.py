@@ -8,7 +8,6 @@ gain of a norm.
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 from pathlib import Path
@@ -19,12 +18,13 @@ import torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from evalsuite.zoo.checkpoint import FAMILIES, kind_of, lm_token_nlls, load_model, parameter_count, read_config
+from evalsuite.zoo.checkpoint import kind_of, lm_token_nlls, load_model, parameter_count, read_config
 from evalsuite.zoo.families import bigram, gpt, nplm, rnnlm
 from evalsuite.zoo.families.word2vec import save_word2vec
 from evalsuite.zoo.layers import embedding
 from evalsuite.zoo.tensors import read_tensors
 from evalsuite.zoo.text import encode_batch
+from tests.weight_rule import write_checkpoint
 
 torch.set_num_threads(1)
 
@@ -65,19 +65,6 @@ SHAPES = {
     | {f"h.{i}.mlp_proj.weight": (4, 8) for i in (0, 1)}
     | {f"h.{i}.mlp_proj.bias": (4,) for i in (0, 1)},
 }
-
-
-def write_checkpoint(directory, config, shapes):
-    """A checkpoint by the weight rule, written without any of our code."""
-    tensors = {}
-    for j, name in enumerate(sorted(shapes)):
-        sines = np.array([math.sin(1 + 0.7 * k + 1.3 * j) for k in range(math.prod(shapes[name]))])
-        gain = name.endswith(".weight") and name.split(".")[-2].startswith("ln_")
-        tensors[name] = (1 + 0.2 * sines if gain else 0.5 * sines).astype(np.float32).reshape(shapes[name])
-    directory.mkdir(exist_ok=True)
-    (directory / "config.json").write_text(json.dumps(config))
-    save_file(tensors, directory / "model.safetensors", {"format": "tinyllm"})
-    return directory
 
 
 @pytest.mark.parametrize(
@@ -292,15 +279,21 @@ def test_gpt_refuses_more_tokens_than_positions():
 
 
 def test_families_and_kinds():
-    assert {arch: tuple(family[:3]) for arch, family in FAMILIES.items()} == dict.fromkeys(
-        ("bigram", "ngram", "nplm", "rnnlm", "gpt"), ("lm", "bpb", False)
-    )
+    kinds = {
+        **dict.fromkeys(("bigram", "ngram", "nplm", "rnnlm", "gpt", "llama"), "lm"),
+        **dict.fromkeys(("seq2seq", "transformer"), "seq2seq"),
+        **{"bert": "mlm", "electra": "rtd", "word2vec": "embeddings"},
+    }
+    assert {arch: kind_of({"tl_arch": arch}) for arch in kinds} == kinds
+    assert kind_of({"model_type": "llama"}) == "lm"
     assert kind_of({"tl_arch": "gpt", "tl_head": None}) == "lm"
+    head = {"kind": "sequence"}
+    assert {kind_of({"tl_arch": arch, "tl_head": head}) for arch in ("bert", "electra", "gpt")} == {"classifier"}
     with pytest.raises(KeyError) as caught:
-        kind_of({"tl_arch": "llama"})
-    assert caught.value.args == ("no zoo scorer for tl_arch 'llama'",)
-    with pytest.raises(KeyError, match="no zoo scorer for tl_head"):
-        kind_of({"tl_arch": "gpt", "tl_head": {"kind": "sequence"}})
+        kind_of({"tl_arch": "elmo"})
+    assert caught.value.args == ("no zoo scorer for tl_arch 'elmo'",)
+    with pytest.raises(KeyError, match="no zoo scorer for a head on tl_arch 'llama'"):
+        kind_of({"tl_arch": "llama", "tl_head": head})
     with pytest.raises(KeyError, match="no zoo scorer for tl_arch 'elmo'"):
         lm_token_nlls(None, "elmo", {}, [1, 2], {})
 

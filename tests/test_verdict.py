@@ -321,7 +321,7 @@ def rows(found: list[tuple[float, float]], **facts: Any) -> tuple[Measurement, M
     return items([a for a, _ in found], **facts), items([b for _, b in found], **facts)
 
 
-def same(one: Verdict, other: Verdict) -> None:
+def assert_same(one: Verdict, other: Verdict) -> None:
     """Equal but for rounding in the last digits."""
     assert one.state == other.state
     assert one.p == pytest.approx(other.p, rel=1e-9)
@@ -345,7 +345,7 @@ def test_order_of_units_does_not_count(
             clusters=None if labels is None else [labels[i] for i in order],
         )
 
-    same(judge(shuffled(now), shuffled(base), level), judge(now, base, level))
+    assert_same(judge(shuffled(now), shuffled(base), level), judge(now, base, level))
 
 
 @settings(max_examples=100, deadline=None)
@@ -365,7 +365,7 @@ def test_the_convention_of_direction_does_not_count(found: list[tuple[float, flo
     now, base = rows(found)
     negative = {"higher_is_better": False, "bounds": (-1.0, 0.0)}
     mirrored = rows([(-a, -b) for a, b in found], **negative)
-    same(judge(*mirrored, level), judge(now, base, level))
+    assert_same(judge(*mirrored, level), judge(now, base, level))
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,14 +6,16 @@ state the formula they compute; none of them reads a clock, a global generator o
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from evalsuite.lazy import lazy_names
 
 if TYPE_CHECKING:
     from evalsuite.stats.accumulator import NLLAccumulator, NLLSummary
     from evalsuite.stats.bootstrap import bootstrap_ci, quantile
     from evalsuite.stats.intervals import (
         cluster_ratio_ci,
+        clustered_wilson_interval,
         fisher_z_interval,
         mean_ci,
         normal_cdf,
@@ -37,6 +39,7 @@ _HOME = {
     "average_ranks": "rank",
     "bootstrap_ci": "bootstrap",
     "cluster_ratio_ci": "intervals",
+    "clustered_wilson_interval": "intervals",
     "fisher_z_interval": "intervals",
     "mean_ci": "intervals",
     "normal": "pcg32",
@@ -62,6 +65,7 @@ __all__ = [
     "average_ranks",
     "bootstrap_ci",
     "cluster_ratio_ci",
+    "clustered_wilson_interval",
     "fisher_z_interval",
     "mean_ci",
     "normal",
@@ -78,17 +82,4 @@ __all__ = [
     "wilson_interval",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """Import the file that holds a public name when the name is first asked for."""
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; its names are {', '.join(__all__)}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(globals(), {name: f"{__name__}.{home}" for name, home in _HOME.items()})

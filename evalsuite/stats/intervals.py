@@ -115,14 +115,58 @@ def wilson_interval(k: int, n: int, alpha: float = 0.05) -> tuple[float, float]:
     k = check_count(k, "k", 0)
     if k > n:
         raise ValueError(f"k is {k} and n is {n}, expected k <= n; k counts the successes among the n trials")
-    z = normal_ppf(1.0 - alpha / 2.0)
-    share = k / n
-    widening = 1.0 + z * z / n
-    centre = (share + z * z / (2.0 * n)) / widening
-    half = z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)) / widening
-    lower = 0.0 if k == 0 else max(0.0, centre - half)
-    upper = 1.0 if k == n else min(1.0, centre + half)
-    return lower, upper
+    return _wilson(k / n, n, alpha)
+
+
+def clustered_wilson_interval(successes: ArrayLike, trials: ArrayLike, alpha: float = 0.05) -> tuple[float, float]:
+    """Return Wilson's interval of a share when trials of one cluster move together (the tokens of a sentence).
+
+    The trials count as fewer independent ones, Korn and Graubard's effective sample size (1998). With k_c of n_c in
+    cluster c, G clusters, n = sum n_c and q = sum k_c / n: var = G / (G - 1) * sum (k_c - q n_c)^2 / n^2, the
+    cluster-robust variance of Liang and Zeger (1986) with the CR1 factor as in `cluster_ratio_ci`;
+    deff = var / (q (1 - q) / n), never below 1, since a chance pattern should not narrow the interval;
+    n_eff = n / deff * (t_(n-1) / t_(G-1))^2, t the Student quantile, since G clusters tell the variance no better
+    than that. Clusters of one trial give n - 1, so nearly `wilson_interval`; where all trials went alike no variance
+    can be seen, and the plain interval comes back.
+
+    Args:
+        successes: [G] whole numbers, k_c.
+        trials: [G] whole numbers, n_c; a cluster without a trial is left out of G.
+        alpha: Miss rate of both sides together.
+
+    Returns:
+        (lower end, upper end), within [0, 1].
+
+    Raises:
+        ValueError: Not whole numbers with 0 <= k_c <= n_c, lengths differ, fewer than 2 clusters with a trial, or
+            alpha outside (0, 1).
+    """
+    alpha = check_alpha(alpha)
+    right, tried = as_vector(successes, "successes"), as_vector(trials, "trials")
+    if right.size != tried.size:
+        raise ValueError(f"got {right.size} successes and {tried.size} trials, expected one of each a cluster")
+    if (wrong := (right < 0.0) | (right > tried) | (right % 1.0 != 0.0) | (tried % 1.0 != 0.0)).any():
+        at = int(wrong.argmax())
+        raise ValueError(
+            f"cluster {at} has {right[at]} successes in {tried[at]} trials, expected whole numbers, 0 <= successes <= "
+            f"trials; count right answers and answers"
+        )
+    right, tried = right[tried > 0.0], tried[tried > 0.0]
+    count = tried.size
+    if count < 2:
+        raise ValueError(
+            f"found {count} cluster{'' if count == 1 else 's'} with a trial, expected at least 2 (one alone has no "
+            f"spread); score more units"
+        )
+    n = int(tried.sum())
+    share = float(right.sum()) / n
+    if share in (0.0, 1.0):
+        return _wilson(share, n, alpha)
+    residual = right - share * tried  # [G]
+    variance = count / (count - 1) * math.fsum((residual * residual).tolist()) / n**2
+    deff = max(1.0, variance * n / (share * (1.0 - share)))
+    fewer = t_ppf(1.0 - alpha / 2.0, n - 1) / t_ppf(1.0 - alpha / 2.0, count - 1)
+    return _wilson(share, n / deff * fewer * fewer, alpha)
 
 
 def fisher_z_interval(rho: float, n: int, alpha: float = 0.05) -> tuple[float, float]:
@@ -215,6 +259,17 @@ def _check_p(p: float) -> None:
     """Refuse a probability that has no finite quantile."""
     if not 0.0 < p < 1.0:
         raise ValueError(f"p is {p!r}, expected 0 < p < 1; the quantiles of 0 and 1 are infinite")
+
+
+def _wilson(share: float, n: float, alpha: float) -> tuple[float, float]:
+    """Wilson's interval of a share seen in n trials, which need not be a whole number."""
+    z = normal_ppf(1.0 - alpha / 2.0)
+    widening = 1.0 + z * z / n
+    centre = (share + z * z / (2.0 * n)) / widening
+    half = z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)) / widening
+    lower = 0.0 if share == 0.0 else max(0.0, centre - half)
+    upper = 1.0 if share == 1.0 else min(1.0, centre + half)
+    return lower, upper
 
 
 def _mean_and_error(values: NDArray[np.float64]) -> tuple[float, float]:

@@ -8,9 +8,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-METRICS_OF_KIND: Mapping[str, tuple[str, ...]] = {"lm": ("bpb", "ppl", "nll"), "choices": ("acc", "acc_norm")}
-GATING_OF_KIND: Mapping[str, tuple[str, ...]] = {"lm": ("bpb",), "choices": ("acc", "acc_norm")}
+METRICS_OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "lm": ("bpb", "ppl", "nll"),
+    "choices": ("acc", "acc_norm"),
+    "seq2seq": ("exact_match",),
+    "classifier": ("accuracy",),
+    "mlm": ("accuracy",),
+    "rtd": ("accuracy", "generator_accuracy", "majority_share"),
+    "embeddings": ("spearman",),
+}
+"""What a task of each kind can yield, the primary metric first."""
+
+GATING_OF_KIND: Mapping[str, tuple[str, ...]] = {
+    kind: metrics if kind == "choices" else metrics[:1] for kind, metrics in METRICS_OF_KIND.items()
+}
 """Of metrics that are functions of each other (bpb, ppl, nll) one gates; the others inform."""
+
+_SENTENCES = ("split", "cls_id", "sep_id", "pad_id")
+
+SETTINGS_OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "lm": ("ctx_len", "stride", "n_bytes", "tokenizer"),
+    "choices": (),
+    "seq2seq": ("bos", "eos", "pad_id", "beam", "max_len"),
+    "classifier": _SENTENCES,
+    "mlm": (*_SENTENCES, "mask_id", "p"),
+    "rtd": (*_SENTENCES, "p"),
+    "embeddings": (),
+}
+"""What a task of each kind can set; an entry of the zoo overrides it."""
 
 SCHEMA = Path(__file__).with_name("task.schema.json")
 
@@ -21,12 +46,13 @@ class Task:
 
     Attributes:
         name: the task's part of a row id.
-        kind: ``lm`` (a token stream) or ``choices`` (multiple choice).
+        kind: ``lm`` (a token stream), ``choices`` (multiple choice), ``seq2seq`` (pairs of sequences),
+            ``classifier``, ``mlm`` and ``rtd`` (labelled sentences) or ``embeddings`` (word pairs).
         data: the data file.
         metrics: the rows the task yields, in order.
         gating: the metrics among them that can turn a build red by being worse.
         min_drop: drops of at most this never fail, by metric; the metric's default where it is absent.
-        settings: ``ctx_len``, ``stride``, ``n_bytes``, ``tokenizer``; an entry of the zoo overrides them.
+        settings: fields by kind (``ctx_len``, ``beam``, ``split`` ...); an entry of the zoo overrides them.
     """
 
     name: str
@@ -59,15 +85,17 @@ def read_task(path: Path) -> Task:
     kind = raw["kind"]
     metrics = tuple(raw.get("metrics", METRICS_OF_KIND[kind]))
     gating = tuple(raw.get("gating", [metric for metric in GATING_OF_KIND[kind] if metric in metrics]))
-    min_drop = raw.get("min_drop", {})
+    min_drop, settings = raw.get("min_drop", {}), raw.get("settings", {})
     for key, names, known_names in (
         ("metrics", metrics, METRICS_OF_KIND[kind]),
         ("gating", gating, metrics),
         ("min_drop", tuple(min_drop), metrics),
+        ("settings", tuple(settings), SETTINGS_OF_KIND[kind]),
     ):
         if unknown := [name for name in names if name not in known_names]:
-            raise ValueError(f"{path}: {key}: {unknown[0]!r} is none of {', '.join(known_names)}")
-    return Task(path.stem, kind, path.parent / raw["data"], metrics, gating, min_drop, raw.get("settings", {}))
+            known_text = ", ".join(known_names) or f"the {key} of kind {kind!r}, which has none"
+            raise ValueError(f"{path}: {key}: {unknown[0]!r} is none of {known_text}")
+    return Task(path.stem, kind, path.parent / raw["data"], metrics, gating, min_drop, settings)
 
 
 def _no_constant(name: str) -> float:

@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from evalsuite.stats import (
     cluster_ratio_ci,
+    clustered_wilson_interval,
     fisher_z_interval,
     mean_ci,
     normal_cdf,
@@ -141,6 +142,7 @@ def test_intervals_refuse_alpha(alpha):
     for interval in (
         lambda: mean_ci([1, 2], alpha),
         lambda: wilson_interval(1, 2, alpha),
+        lambda: clustered_wilson_interval([1, 2], [2, 2], alpha),
         lambda: fisher_z_interval(0.5, 9, alpha),
         lambda: cluster_ratio_ci([1, 2], [1, 1], alpha=alpha),
     ):
@@ -178,6 +180,89 @@ def test_wilson_agrees_with_scipy(n, data):
 def test_wilson_refuses(k, n):
     with pytest.raises(ValueError, match="expected"):
         wilson_interval(k, n)
+
+
+def test_clustered_wilson_worked_number():
+    """Two sentences of four tokens all right, two all wrong: var = 4/3 * 16 / 16^2 = 1/12, deff = (1/12) / (1/64), so
+    16 tokens count as 3, and with 3 degrees of freedom instead of 15 as 1.3457."""
+    n = 3 * (2.131449545559323 / 3.182446305284263) ** 2
+    half = 0.5 * 1.959963984540054 / math.sqrt(n + 1.959963984540054**2)  # Wilson at a share of 1/2
+    found = clustered_wilson_interval([4, 0, 4, 0], [4, 4, 4, 4])
+    assert found == pytest.approx((0.5 - half, 0.5 + half), rel=1e-12)
+    assert found == pytest.approx((0.0697, 0.9303), abs=1e-4)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=12), st.floats(0.01, 0.3))
+@settings(max_examples=100, deadline=None)
+def test_clustered_wilson_inverts_the_score_test_at_fewer_trials(counts, alpha):
+    k, extra = np.array(counts).T
+    n = k + extra
+    assume((n > 0).sum() >= 2)
+    low, high = clustered_wilson_interval(k, n, alpha)
+    share, total, groups = k.sum() / n.sum(), n.sum(), (n > 0).sum()
+    assert low <= share <= high
+    plain = wilson_interval(int(k.sum()), int(total), alpha)
+    assert low <= plain[0] + 1e-12
+    assert high >= plain[1] - 1e-12
+    assert clustered_wilson_interval(k[::-1], n[::-1], alpha) == pytest.approx((low, high), abs=1e-12)
+    if share in (0, 1):
+        assert (low, high) == plain
+        return
+    deff = groups / (groups - 1) * ((k - share * n) ** 2).sum() / total / (share * (1 - share))
+    t_ratio = scipy_stats.t.ppf(alpha / 2, total - 1) / scipy_stats.t.ppf(alpha / 2, groups - 1)
+    effective = total / max(deff, 1) * t_ratio**2
+    for end in (low, high):  # |share - end| = z sqrt(end (1 - end) / n)
+        error = scipy_stats.norm.isf(alpha / 2) * math.sqrt(end * (1 - end) / effective)
+        assert abs(share - end) == pytest.approx(error, rel=1e-6, abs=1e-9)
+
+
+def test_clusters_of_one_trial_are_nearly_independent_trials():
+    found = clustered_wilson_interval([1] * 143 + [0] * 57, [1] * 200)
+    z, n = 1.959963984540054, 199
+    centre, half = 143 / 200 + z**2 / 2 / n, z * math.sqrt(0.715 * 0.285 / n + z**2 / 4 / n**2)
+    assert found == pytest.approx(((centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)), rel=1e-12)
+    assert found == pytest.approx(wilson_interval(143, 200), abs=2e-4)
+
+
+def test_clustered_wilson_covers_where_the_plain_one_does_not():
+    """Sentences whose own shares spread around 0.8 (beta, intraclass correlation 0.2), 40 a set."""
+    rng = np.random.default_rng(7)
+    hits = {"clustered": 0, "plain": 0}
+    for _ in range(1000):
+        trials = rng.integers(1, 10, 40)
+        successes = rng.binomial(trials, rng.beta(3.2, 0.8, 40))
+        ends = {
+            "clustered": clustered_wilson_interval(successes, trials),
+            "plain": wilson_interval(int(successes.sum()), int(trials.sum())),
+        }
+        for name, (low, high) in ends.items():
+            hits[name] += low <= 0.8 <= high
+    assert 930 <= hits["clustered"] <= 970
+    assert hits["plain"] < 880
+
+
+def test_clusters_without_a_trial_do_not_count():
+    assert clustered_wilson_interval([1, 0, 3], [2, 0, 4]) == clustered_wilson_interval([1, 3], [2, 4])
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "message"),
+    [
+        ([1, 2], [2], "2 successes and 1 trials"),
+        ([1, 3], [2, 2], "cluster 1 has 3.0 successes in 2.0 trials"),
+        ([-1, 2], [2, 2], "cluster 0 has -1.0 successes"),
+        ([0.5, 1], [2, 2], "cluster 0 has 0.5 successes"),
+        ([1, 1], [2, 2.5], "cluster 1 has 1.0 successes in 2.5 trials"),
+        ([1], [2], "found 1 cluster with a trial"),
+        ([1, 0], [2, 0], "found 1 cluster with a trial"),
+        ([0, 0], [0, 0], "found 0 clusters with a trial"),
+        ([1, math.nan], [2, 2], r"successes\[1\] is nan"),
+        ([], [], "successes has 0 values"),
+    ],
+)
+def test_clustered_wilson_refuses(successes, trials, message):
+    with pytest.raises(ValueError, match=message):
+        clustered_wilson_interval(successes, trials)
 
 
 def test_fisher_z_worked_number_needs_three_pairs_less():

@@ -12,7 +12,6 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Self, cast
 
 import torch
@@ -20,18 +19,10 @@ import torch.nn.functional as F
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from evalsuite.zoo.config import (
-    Config,
-    check_arch,
-    flag,
-    positive,
-    read_config,
-    size,
-    tokenizer_of,
-    write_config,
-)
-from evalsuite.zoo.layers import embedding
-from evalsuite.zoo.tensors import load_strict, read_tensors, require, write_tensors
+from evalsuite.zoo.config import Config, check_arch, flag, positive, read_config, size, tokenizer_of
+from evalsuite.zoo.layers import MultiHeadAttention, embedding
+from evalsuite.zoo.module_files import load_module, save_module
+from evalsuite.zoo.tensors import load_strict
 
 
 @dataclass(frozen=True)
@@ -69,27 +60,6 @@ class GPTConfig:
         )
 
 
-class Attention(nn.Module):
-    """Causal multi-head self-attention; head h owns features [h d/H, (h + 1) d/H)."""
-
-    def __init__(self, config: GPTConfig) -> None:
-        super().__init__()
-        d = config.n_embd
-        self.n_head = config.n_head
-        self.q_proj = nn.Linear(d, d)
-        self.k_proj = nn.Linear(d, d)
-        self.v_proj = nn.Linear(d, d)
-        self.out_proj = nn.Linear(d, d)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[B, T, d] to [B, T, d]."""
-        batch, length, d = x.shape
-        heads = (batch, length, self.n_head, d // self.n_head)
-        q, k, v = (p(x).view(heads).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))  # [B, H, T, d/H]
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # [B, H, T, d/H]
-        return cast(Tensor, self.out_proj(mixed.transpose(1, 2).reshape(batch, length, d)))
-
-
 class Block(nn.Module):
     """x += attention(ln_1 x); x += mlp(ln_2 x)."""
 
@@ -97,7 +67,7 @@ class Block(nn.Module):
         super().__init__()
         d, eps = config.n_embd, config.layer_norm_epsilon
         self.ln_1 = nn.LayerNorm(d, eps=eps)
-        self.attn = Attention(config)
+        self.attn = MultiHeadAttention(d, config.n_head)
         self.ln_2 = nn.LayerNorm(d, eps=eps)
         self.mlp_fc = nn.Linear(d, config.n_inner)
         self.mlp_proj = nn.Linear(config.n_inner, d)
@@ -105,7 +75,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, d] to [B, T, d]."""
-        x = x + self.dropout(self.attn(self.ln_1(x)))
+        x = x + self.dropout(self.attn(self.ln_1(x), is_causal=True))
         return x + cast(Tensor, self.dropout(self.mlp_proj(F.gelu(self.mlp_fc(self.ln_2(x)), approximate="tanh"))))
 
 
@@ -178,19 +148,12 @@ def load(model_dir: str | os.PathLike[str]) -> GPT:
         ValueError: a bad configuration, a damaged file, a wrong shape, NaN or infinite weights.
     """
     config = GPTConfig.from_dict(read_config(model_dir))
-    weights = Path(model_dir) / "model.safetensors"
-    tensors, _ = read_tensors(weights)
-    require(tensors, f"h.{config.n_layer - 1}.ln_1.weight", weights)
-    with torch.device("meta"):
-        model = GPT(config)
-    load_strict(model, tensors, weights)
-    return model
+    return load_module(model_dir, lambda: GPT(config), last=(f"h.{config.n_layer - 1}.ln_1.weight",))
 
 
 def save(model: GPT, model_dir: str | os.PathLike[str]) -> None:
     """Write ``config.json`` and ``model.safetensors``; equal models give equal bytes."""
-    write_config(model_dir, {"tl_arch": "gpt", "tl_format": 1} | asdict(model.config))
-    write_tensors(Path(model_dir) / "model.safetensors", model.state_dict(), {"format": "tinyllm", "tl_arch": "gpt"})
+    save_module(model, {"tl_arch": "gpt"} | asdict(model.config), model_dir)
 
 
 def from_hf_gpt2(state_dict: Mapping[str, Tensor], config: Mapping[str, object]) -> GPT:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Self, cast
 
 import numpy as np
@@ -21,9 +20,9 @@ from torch import Tensor, nn
 
 from evalsuite.scoring.ids import token_ids
 from evalsuite.scoring.nll import target_nll
-from evalsuite.zoo.config import Config, check_arch, flag, read_config, size, tokenizer_of, write_config
+from evalsuite.zoo.config import Config, check_arch, flag, read_config, size, tokenizer_of
 from evalsuite.zoo.layers import embedding
-from evalsuite.zoo.tensors import load_strict, read_tensors, write_tensors
+from evalsuite.zoo.module_files import load_module, save_module
 
 BLOCK = 4096
 """Windows scored at once: large enough for the matrix products, small enough for the cache."""
@@ -95,15 +94,9 @@ def load(model_dir: str | os.PathLike[str]) -> NPLM:
         ValueError: a bad configuration, a damaged file, a wrong shape, NaN or infinite weights.
     """
     config = NPLMConfig.from_dict(read_config(model_dir))
-    weights = Path(model_dir) / "model.safetensors"
-    tensors, _ = read_tensors(weights)
-    with torch.device("meta"):
-        model = NPLM(config)
-    load_strict(model, tensors, weights)
-    return model
+    return load_module(model_dir, lambda: NPLM(config))
 
 
 def save(model: NPLM, model_dir: str | os.PathLike[str]) -> None:
     """Write ``config.json`` and ``model.safetensors``; equal models give equal bytes."""
-    write_config(model_dir, {"tl_arch": "nplm", "tl_format": 1} | asdict(model.config))
-    write_tensors(Path(model_dir) / "model.safetensors", model.state_dict(), {"format": "tinyllm", "tl_arch": "nplm"})
+    save_module(model, {"tl_arch": "nplm"} | asdict(model.config), model_dir)

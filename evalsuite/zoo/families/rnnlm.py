@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Self, cast
 
 import numpy as np
@@ -20,9 +19,9 @@ from torch import Tensor, nn
 
 from evalsuite.scoring.ids import token_ids
 from evalsuite.scoring.nll import target_nll
-from evalsuite.zoo.config import Config, check_arch, one_of, read_config, size, tokenizer_of, write_config
+from evalsuite.zoo.config import Config, check_arch, one_of, read_config, size, tokenizer_of
 from evalsuite.zoo.layers import embedding
-from evalsuite.zoo.tensors import load_strict, read_tensors, require, write_tensors
+from evalsuite.zoo.module_files import load_module, save_module
 
 CELLS: dict[str, type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
@@ -122,16 +121,9 @@ def load(model_dir: str | os.PathLike[str]) -> RNNLM:
         ValueError: a bad configuration, a damaged file, a wrong shape, NaN or infinite weights.
     """
     config = RNNLMConfig.from_dict(read_config(model_dir))
-    weights = Path(model_dir) / "model.safetensors"
-    tensors, _ = read_tensors(weights)
-    require(tensors, f"rnn.weight_ih_l{config.num_hidden_layers - 1}", weights)
-    with torch.device("meta"):
-        model = RNNLM(config)
-    load_strict(model, tensors, weights)
-    return model
+    return load_module(model_dir, lambda: RNNLM(config), last=(f"rnn.weight_ih_l{config.num_hidden_layers - 1}",))
 
 
 def save(model: RNNLM, model_dir: str | os.PathLike[str]) -> None:
     """Write ``config.json`` and ``model.safetensors``; equal models give equal bytes."""
-    write_config(model_dir, {"tl_arch": "rnnlm", "tl_format": 1} | asdict(model.config))
-    write_tensors(Path(model_dir) / "model.safetensors", model.state_dict(), {"format": "tinyllm", "tl_arch": "rnnlm"})
+    save_module(model, {"tl_arch": "rnnlm"} | asdict(model.config), model_dir)
