@@ -2,14 +2,15 @@
 
 Intervals (`spec`: Wilson 1927; Liang and Zeger 1986 with the CR1 correction; Student t):
 
-=============  ====================================================================================
-``wilson``     0/1 scores of independent units
-``cluster-t``  ratio of sums over documents or clusters, t with G - 1 degrees of freedom
-``block-t``    the same over blocks of one long text: speaks of this text only
-``token-t``    Student t on tokens of a text too short for blocks: too narrow, since tokens depend on each other
-``t``          Student t on independent units
-``none``       a single unit: no interval can be had, its ends equal the value
-=============  ====================================================================================
+====================  =================================================================================================
+``wilson``            0/1 scores of independent units
+``wilson-clustered``  right answers out of a unit's answers (the tokens of a sentence), which depend on each other
+``cluster-t``         ratio of sums over documents or clusters, t with G - 1 degrees of freedom
+``block-t``           the same over blocks of one long text: speaks of this text only
+``token-t``           Student t on tokens of a text too short for blocks: too narrow, since tokens depend on each other
+``t``                 Student t on independent units
+``none``              a single unit: no interval can be had, its ends equal the value
+====================  =================================================================================================
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ METRICS = {
     "ppl": Metric(higher_is_better=False, link="exp"),
     "acc": Metric(higher_is_better=True, bounds=(0.0, 1.0)),
     "acc_norm": Metric(higher_is_better=True, bounds=(0.0, 1.0), normaliser="bytes"),
+    "exact_match": Metric(higher_is_better=True, bounds=(0.0, 1.0)),
+    "accuracy": Metric(higher_is_better=True, bounds=(0.0, 1.0)),
+    "generator_accuracy": Metric(higher_is_better=True, bounds=(0.0, 1.0)),
+    "majority_share": Metric(higher_is_better=True, bounds=(0.0, 1.0)),
+    "spearman": Metric(higher_is_better=True),
 }
 
 
@@ -70,13 +76,15 @@ def value_and_interval(scores: Scores, link: Link, interval: str) -> tuple[float
     Raises:
         ValueError: no unit, or a value that is not finite.
     """
-    from evalsuite.stats import cluster_ratio_ci, wilson_interval
+    from evalsuite.stats import cluster_ratio_ci, clustered_wilson_interval, wilson_interval
 
     if not len(scores.scores):
         raise ValueError("no unit was scored: there is nothing to measure")
     ratio = float(math.fsum(scores.scores) / math.fsum(scores.weights))
     if interval == "wilson":
         ends = wilson_interval(int(scores.scores.sum()), len(scores.scores))
+    elif interval == "wilson-clustered":
+        ends = clustered_wilson_interval(scores.scores, scores.weights)
     elif interval == "none":
         ends = (ratio, ratio)
     else:

@@ -1,8 +1,8 @@
-"""Sentences as padded rows of byte ids, for encoders that read whole sentences."""
+"""Sentences as padded rows of byte ids, for encoders that read whole sentences, and batches of such rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,3 +32,24 @@ def encode_batch(
         ids[number, : len(row)] = row
         real[number, : len(row)] = True
     return ids, real
+
+
+def length_batches(real: NDArray[np.bool_], batch_tokens: int = 4096) -> Iterator[tuple[NDArray[np.intp], ...]]:
+    """Cut padded rows into batches of like lengths, so that little padding is read.
+
+    Args:
+        real: bool [n, T] as `encode_batch` gives it.
+        batch_tokens: the most tokens in a batch, padding included; a longer row is a batch of its own.
+
+    Yields:
+        Where a batch stands in an array [n, T], for reading and for writing: ``ids[at]`` is [rows, longest of them].
+        Longest rows first; each row once.
+    """
+    lengths = real.sum(axis=1)
+    order = np.argsort(-lengths, kind="stable")
+    begin = 0
+    while begin < len(order):
+        longest = int(lengths[order[begin]])
+        rows = order[begin : begin + max(1, batch_tokens // longest)]
+        yield np.ix_(rows, np.arange(longest))
+        begin += len(rows)
