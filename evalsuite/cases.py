@@ -13,8 +13,9 @@ from typing import Any
 
 from evalsuite.names import name_problem, row_part
 from evalsuite.tasks.task import GATING_OF_KIND, METRICS_OF_KIND, Task, read_task, task_names
-from evalsuite.zoo.checkpoint import FAMILIES, kind_of, read_config
+from evalsuite.zoo.checkpoint import kind_of, read_config
 from evalsuite.zoo.manifest import Entry, read_entries
+from evalsuite.zoo.registry import family_of
 
 UNKNOWN = "unknown"
 """The task of a row whose entry names none that can be read."""
@@ -182,10 +183,9 @@ def _checkpoint_cases(checkpoint: Path, tasks: Path, task_files: Sequence[Path],
 def _can_do(entry: Entry, kind: str) -> bool:
     """Whether the family can do a task of the kind; True where the checkpoint cannot tell, so that its row says why."""
     try:
-        family = FAMILIES[str(read_config(entry.directory)["tl_arch"])]
+        return family_of(read_config(entry.directory)).does(kind)
     except (ValueError, KeyError, OSError):
         return True
-    return kind != "choices" or family.continuations
 
 
 def _refuse_twins(cases: Iterable[Case]) -> Iterator[Case]:

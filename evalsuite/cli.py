@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def ppl(options: argparse.Namespace) -> int:
     """Perplexity and bits per byte of a token file under a checkpoint, each with its 95 % interval."""
-    from evalsuite.measure import load, measure_task
+    from evalsuite.measure import load, measure_task, row_generator
     from evalsuite.tasks.task import METRICS_OF_KIND, Task
     from evalsuite.zoo.manifest import Entry
 
@@ -31,7 +31,8 @@ def ppl(options: argparse.Namespace) -> int:
     given = {key: value for key, value in fields.items() if value is not None}
     raw = {"id": checkpoint.name, "dir": str(checkpoint)} | given
     entry = Entry(checkpoint.name, raw, Path())
-    rows = measure_task(load(entry), entry, Task(data.stem, "lm", data, METRICS_OF_KIND["lm"], ()))
+    task = Task(data.stem, "lm", data, METRICS_OF_KIND["lm"], ())
+    rows = measure_task(load(entry), entry, task, row_generator(0, entry.name, task))
     for row in rows.values():
         print(f"{row.metric:<4} {row.value:.4f} [{row.lo:.4f}, {row.hi:.4f}]")
     row = rows["bpb"]

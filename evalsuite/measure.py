@@ -9,16 +9,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalsuite.cases import Case
-from evalsuite.provenance import sha256_of_files
+from evalsuite.provenance import content_hash, sha256_of_files
 from evalsuite.result import Measurement
-from evalsuite.tasks.items import read_choices
-from evalsuite.tasks.task import Task
-from evalsuite.tasks.tokens import index_path, read_index, read_tokens
-from evalsuite.zoo.checkpoint import FAMILIES, kind_of, load_model, parameter_count, read_config
+from evalsuite.tasks.task import METRICS_OF_KIND, Task
+from evalsuite.zoo.checkpoint import kind_of, load_model, parameter_count, read_config
 from evalsuite.zoo.manifest import Entry
+from evalsuite.zoo.registry import arch_of
+
+if TYPE_CHECKING:
+    from evalsuite.stats import PCG32
 
 
 class UnscoredError(Exception):
@@ -64,7 +66,7 @@ def load(entry: Entry) -> Loaded:
         model,
         config,
         {
-            "tl_arch": config.get("tl_arch"),
+            "tl_arch": arch_of(config),
             "checkpoint": entry.raw["dir"],
             "checkpoint_sha256": sha256_of_files(entry.directory),
             "params": parameter_count(model),
@@ -72,38 +74,36 @@ def load(entry: Entry) -> Loaded:
     )
 
 
-def measure_task(loaded: Loaded, entry: Entry, task: Task) -> dict[str, Measurement]:
+def measure_task(loaded: Loaded, entry: Entry, task: Task, rng: PCG32) -> dict[str, Measurement]:
     """All metrics of one model on one task, from one pass over the data.
+
+    Args:
+        loaded: the checkpoint.
+        entry: its fields override the task's settings.
+        task: what it is scored on.
+        rng: generator of the rows that draw.
 
     Raises:
         ValueError: data that is broken or does not fit the model.
-        KeyError: a task of a kind that has no scorer.
     """
+    from evalsuite.evals.by_kind import measure_kind
+
     source = {
         **loaded.source,
         "data": _shown(task.data, entry.root),
         "data_sha256": sha256_of_files(task.data) if task.data.is_file() else None,
     }
-    if task.kind == "lm":
-        # Imported here: collection needs the cases only, and these load torch and SciPy.
-        from evalsuite.evals.language_model import measure_stream, stream_nll
+    settings = {**task.settings, **entry.raw}
+    return measure_kind(entry.name, task, loaded.model, loaded.config, settings, rng, source)
 
-        tokens = read_tokens(task.data)
-        index = index_path(task.data)
-        documents = read_index(task.data, len(tokens.ids)) if index.exists() else None
-        stream = stream_nll(loaded.model, loaded.config, tokens, {**task.settings, **entry.raw})
-        return measure_stream(entry.name, task, stream, tokens, documents, source)
-    if task.kind == "choices":
-        from evalsuite.evals.choices import measure_choices
 
-        family = FAMILIES[str(loaded.config["tl_arch"])]
-        if not family.continuations:
-            raise ValueError(
-                f"the family {loaded.config['tl_arch']} gives no log-likelihood of a continuation, which the task "
-                f"{task.name} needs; take the task out of the entry"
-            )
-        return measure_choices(entry.name, task, loaded.model, read_choices(task.data), source)
-    raise KeyError(f"no zoo scorer for a task of kind {task.kind!r}")
+def row_generator(seed: int, model: str, task: Task) -> PCG32:
+    """The generator of a row's draws, from the suite's seed and the row id alone: no row depends on another, and rows
+    of one pass share their draws under the id of the primary one."""
+    from evalsuite.stats import PCG32
+
+    row_id = f"{model}--{task.name}--{METRICS_OF_KIND[task.kind][0]}"
+    return PCG32(int(content_hash(str(seed), row_id), 16))
 
 
 def _shown(path: Path, root: Path) -> str:
@@ -129,10 +129,12 @@ class Bench:
 
     Args:
         threads: threads torch may use in this process.
+        seed: the suite's.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, seed: int) -> None:
         self.threads = threads
+        self.seed = seed
         self.seconds = {"load_seconds": 0.0, "eval_seconds": 0.0}
         self._entry: Entry | None = None
         self._loaded: Loaded | UnscoredError | None = None
@@ -173,7 +175,9 @@ class Bench:
         if self._task != case.task:
             start = time.perf_counter()
             try:
-                self._rows = measure_task(loaded, case.entry, case.task)
+                self._rows = measure_task(
+                    loaded, case.entry, case.task, row_generator(self.seed, case.model, case.task)
+                )
             except Exception as error:
                 self._rows = failure(error)
             self._task = case.task

@@ -67,7 +67,7 @@ class Run:
     @cached_property
     def bench(self) -> Bench:
         """The process's measuring bench."""
-        return Bench(self.settings.threads)
+        return Bench(self.settings.threads, self.settings.seed)
 
     @cached_property
     def stored(self) -> tuple[Stored, ...]:

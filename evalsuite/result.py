@@ -72,7 +72,7 @@ class Measurement:
     Attributes:
         model, task, metric: the parts of the row id.
         value, lo, hi: the metric and its 95 % interval, ``lo <= value <= hi``.
-        interval: the interval's name: ``wilson``, ``cluster-t``, ``block-t``, ``token-t`` or ``t``.
+        interval: the interval's name; `evalsuite.evals.metrics` lists them.
         n: scored tokens for language models, items otherwise.
         scores: the units behind the value.
         higher_is_better: the metric's direction.
@@ -83,8 +83,9 @@ class Measurement:
         normaliser: what a choice's log-likelihood was divided by: ``none`` or ``bytes``.
         task_hash: hash of the whole task's content, or None where it is not known.
         blind: why the row can never be significant (one document, say), or "".
-        token_interval: the seed's Student t interval on tokens, for the v1 report; language models only.
-        source: facts about checkpoint and data for the report (``tl_arch``, ``params``, sha256 sums).
+        v1_interval: the interval that the v1 report states, where it differs: Student t on tokens for bits per byte,
+            Wilson on tokens for accuracies of tokens, Fisher's z for Spearman.
+        source: facts about checkpoint and data for the report (``tl_arch``, ``params``, sha256 sums, how was decoded).
     """
 
     model: str
@@ -104,7 +105,7 @@ class Measurement:
     normaliser: str = "none"
     task_hash: str | None = None
     blind: str = ""
-    token_interval: tuple[float, float] | None = None
+    v1_interval: tuple[float, float] | None = None
     source: Mapping[str, object] = field(default_factory=dict)
 
     @property

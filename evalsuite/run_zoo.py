@@ -65,7 +65,7 @@ def score_entry(entry: Mapping[str, Any], base: str | os.PathLike[str], rng: PCG
     kind = kind_of(read_config(root / entry["dir"]))
     metric = METRICS_OF_KIND[kind][0]
     task = Task(str(entry["task"]), kind, root / entry["data"], (metric,), (metric,))
-    return _score(Entry(str(entry["id"]), entry, root), task)
+    return _score(Entry(str(entry["id"]), entry, root), task, rng)
 
 
 def write_report(report: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
@@ -94,7 +94,7 @@ def _rows(entry: Any, root: Path, rng: PCG32) -> Iterator[dict[str, Any]]:
         try:
             task = read_task(_tasks_folder(root) / f"{name}.json")
             primary = METRICS_OF_KIND[task.kind][0]
-            yield _score(Entry(str(fields["id"]), fields, root), replace(task, metrics=(primary,)))
+            yield _score(Entry(str(fields["id"]), fields, root), replace(task, metrics=(primary,)), rng)
         except Exception as error:
             yield _unscored(one, failure(error))
 
@@ -104,10 +104,10 @@ def _tasks_folder(root: Path) -> Path:
     return root.parent / "tasks"
 
 
-def _score(entry: Entry, task: Task) -> dict[str, Any]:
+def _score(entry: Entry, task: Task, rng: PCG32) -> dict[str, Any]:
     loaded = load(entry)
-    (row,) = measure_task(loaded, entry, task).values()
-    interval = row.token_interval or (row.lo, row.hi)
+    (row,) = measure_task(loaded, entry, task, rng).values()
+    interval = row.v1_interval or (row.lo, row.hi)
     facts = {
         "model": entry.name,
         "checkpoint": entry.raw["dir"],
@@ -117,6 +117,8 @@ def _score(entry: Entry, task: Task) -> dict[str, Any]:
         "value": row.value,
         "ci95": list(interval),
         "n": row.n,
+        "decode": row.source.get("decode"),
+        "beam": row.source.get("beam"),
         "higher_is_better": row.higher_is_better,
         "params": row.source["params"],
         "status": "ok",

@@ -94,7 +94,7 @@ def test_ppl_with_windows(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["models/gpt", PROSE, "--stride", "0"], "stride 0 does not fit ctx_len 32"),
         (["models/gpt", PROSE, "--ctx-len", "0"], "does not fit ctx_len 0"),
         (["models/gpt", PROSE, "--ctx-len", "33"], "ctx_len 33 exceeds n_ctx 32"),
-        (["models/llama", PROSE], "no zoo scorer for tl_arch 'llama'"),
+        (["models/elmo", PROSE], "no zoo scorer for tl_arch 'elmo'"),
         (["models/damaged", PROSE], "config.json, line 1: not JSON"),
         (["models/short", PROSE], "model.safetensors"),
         (["models/file", PROSE, "--n-bytes", "0"], "bpb needs the byte count of the text"),
@@ -107,7 +107,7 @@ def test_ppl_errors_are_one_line(zoo: Path, capsys: pytest.CaptureFixture[str], 
     bigram.save(table, zoo / "models" / "file")
     shutil.copytree("models/uniform", "models/short")
     (zoo / "models/short/model.safetensors").write_bytes(b"123")
-    for name, text in (("llama", '{"tl_arch": "llama"}'), ("damaged", "{")):
+    for name, text in (("elmo", '{"tl_arch": "elmo"}'), ("damaged", "{")):
         (zoo / "models" / name).mkdir()
         (zoo / "models" / name / "config.json").write_text(text)
     assert why in refused(capsys, "ppl", *arguments)
@@ -117,16 +117,16 @@ def test_ppl_errors_are_one_line(zoo: Path, capsys: pytest.CaptureFixture[str], 
 
 
 def test_zoo(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (zoo / "models" / "llama").mkdir()
-    (zoo / "models" / "llama" / "config.json").write_text('{"tl_arch": "llama"}')
+    (zoo / "models" / "elmo").mkdir()
+    (zoo / "models" / "elmo" / "config.json").write_text('{"tl_arch": "elmo"}')
     entry = {"task": "prose", "data": f"../{PROSE}"}
-    models = [{"id": "u", "dir": "uniform", **entry}, {"id": "l", "dir": "llama", **entry}]
+    models = [{"id": "u", "dir": "uniform", **entry}, {"id": "l", "dir": "elmo", **entry}]
     (zoo / "models" / "zoo.json").write_text(json.dumps({"models": models}))
     status, out, err = run(capsys, "zoo", "models/zoo.json", "--out", "out/r.json", "--seed", "4")
     assert (status, err) == (0, "")  # a family without a scorer is no error
     assert out.splitlines() == [
         f"{'u':<16} {'prose':<12} {'bpb':<9} 8.0000 [8.0000, 8.0000]",
-        f"{'l':<16} {'prose':<12} {'skipped':<9} no zoo scorer for tl_arch 'llama'",
+        f"{'l':<16} {'prose':<12} {'skipped':<9} no zoo scorer for tl_arch 'elmo'",
         "out/r.json",
     ]
     report = json.loads((zoo / "out" / "r.json").read_text())

@@ -131,17 +131,17 @@ def test_bits_per_byte_counts_bytes() -> None:
     for end in ("value", "lo", "hi"):
         assert getattr(three["bpb"], end) == pytest.approx(getattr(one["bpb"], end) / 3)
         assert getattr(three["ppl"], end) == getattr(one["ppl"], end)
-    assert three["bpb"].token_interval == pytest.approx([end / 3 for end in one["bpb"].token_interval or ()])
+    assert three["bpb"].v1_interval == pytest.approx([end / 3 for end in one["bpb"].v1_interval or ()])
     assert three["bpb"].n == 7
 
 
-def test_token_interval_is_the_seeds() -> None:
+def test_v1_interval_is_the_seeds() -> None:
     """Student t on the tokens, carried to bits per byte: [2, 4, 4, 5, 7, 8] has [2.7008, 7.2992]."""
     rows = measured([2, 4, 4, 5, 7, 8], index(4, 3), n_bytes=3)
     expected = (2.700801709516404 * 2 / LN2, 7.299198290483596 * 2 / LN2)
-    assert rows["bpb"].token_interval == pytest.approx(expected, rel=1e-12)
-    assert rows["nll"].token_interval is None
-    assert rows["ppl"].token_interval is None
+    assert rows["bpb"].v1_interval == pytest.approx(expected, rel=1e-12)
+    assert rows["nll"].v1_interval is None
+    assert rows["ppl"].v1_interval is None
 
 
 def test_a_uniform_bigram_has_eight_bits_exactly() -> None:
@@ -151,7 +151,7 @@ def test_a_uniform_bigram_has_eight_bits_exactly() -> None:
         for documents in (None, index(2, 1, length - 3)):
             rows = measure_stream("m", TASK, stream, tokens, documents, {})
             bpb, nll, ppl = (rows[metric] for metric in ("bpb", "nll", "ppl"))
-            assert (bpb.value, bpb.lo, bpb.hi, bpb.token_interval) == (8.0, 8.0, 8.0, (8.0, 8.0))
+            assert (bpb.value, bpb.lo, bpb.hi, bpb.v1_interval) == (8.0, 8.0, 8.0, (8.0, 8.0))
             assert nll.value == nll.lo == nll.hi == math.log(256)
             assert ppl.value == ppl.lo == ppl.hi == pytest.approx(256)
 

@@ -23,7 +23,7 @@ def v1_rows(*rows: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_one_row_a_model_and_task_with_the_references_keys_in_order() -> None:
-    rows = [row("gpt", "prose", metric, token_ci95=[2.19, 2.23]) for metric in ("ppl", "bpb")]
+    rows = [row("gpt", "prose", metric, v1_ci95=[2.19, 2.23]) for metric in ("ppl", "bpb")]
     rows += [row("gpt", "quiz", metric) for metric in ("acc_norm", "acc")]
     made = eval_results(report(rows, exit_status=0))
     prose = {
@@ -46,12 +46,15 @@ def test_one_row_a_model_and_task_with_the_references_keys_in_order() -> None:
     assert validate_v1(made) == []
 
 
-def test_without_a_token_interval_the_rows_own_one_is_used() -> None:
+def test_without_a_v1_interval_the_rows_own_one_is_used() -> None:
     assert v1_rows(row("gpt", "prose", "bpb"))[0]["ci95"] == [2.18, 2.249]
 
 
-def test_the_token_interval_is_for_bits_per_byte_only() -> None:
-    assert v1_rows(row("gpt", "quiz", "acc", token_ci95=[0.3, 0.32]))[0]["ci95"] == [0.255, 0.376]
+def test_how_sequences_were_decoded_is_stated() -> None:
+    source = {"tl_arch": "seq2seq", "checkpoint": "g2p", "params": 7, "decode": "beam", "beam": 4}
+    made = v1_rows(row("g2p", "phonemes", "acc", source=source))[0]
+    assert (made["decode"], made["beam"]) == ("beam", 4)
+    assert list(made).index("decode") == list(made).index("n") + 1
 
 
 def test_an_ngram_has_no_tl_arch() -> None:

@@ -30,7 +30,7 @@ def zoo(template: Path, tmp_path: Path) -> Path:
     bigram.save(bigram.BigramLM(np.zeros((256, 256), np.float32)), models / "uniform")
     torch.manual_seed(0)
     nplm.save(nplm.NPLM(nplm.NPLMConfig(256, 3, 4, 4, False)), models / "nplm")
-    for name, config in (("llama", {"tl_arch": "llama"}), ("head", {"tl_arch": "bert", "tl_head": "classifier"})):
+    for name, config in (("elmo", {"tl_arch": "elmo"}), ("head", {"tl_arch": "elmo", "tl_head": {"kind": "sequence"}})):
         (models / name).mkdir()
         (models / name / "config.json").write_text(json.dumps(config))
     return models
@@ -135,7 +135,7 @@ def test_task_files_give_a_row_each(zoo: Path) -> None:
 
 def test_every_fault_is_a_row_and_the_rest_is_scored(zoo: Path) -> None:
     good = {"id": "u", "dir": "uniform", **PROSE}
-    rows = run(zoo, good | {"id": "gone", "dir": "gone"}, good | {"id": "l", "dir": "llama"}, good)
+    rows = run(zoo, good | {"id": "gone", "dir": "gone"}, good | {"id": "l", "dir": "elmo"}, good)
     gone = f"{(zoo / 'gone').resolve()}: no such directory"
     assert rows[0] == {
         "model": "gone",
@@ -151,29 +151,30 @@ def test_every_fault_is_a_row_and_the_rest_is_scored(zoo: Path) -> None:
         "metric": "score",
         "status": "skipped",
         "value": None,
-        "reason": "no zoo scorer for tl_arch 'llama'",
+        "reason": "no zoo scorer for tl_arch 'elmo'",
     }
     assert rows[2]["status"] == "ok"
 
 
 U = {"dir": "uniform", **PROSE}
+HEADLESS = "no zoo scorer for a head on tl_arch 'elmo'; one sits on bert, electra, gpt"
 
 
 @pytest.mark.parametrize(
     ("entry", "names", "status", "reason"),
     [
         (U, ("?", "prose", "score"), "error", "KeyError: id"),
-        (U | {"id": "h", "dir": "head"}, ("h", "prose", "score"), "skipped", "no zoo scorer for tl_head 'classifier'"),
+        (U | {"id": "h", "dir": "head"}, ("h", "prose", "score"), "skipped", HEADLESS),
         ({"id": "a", "dir": "uniform"}, ("a", "?", "score"), "error", "KeyError: task"),
         ({"id": "a", "dir": "uniform", "task": "t"}, ("a", "t", "score"), "error", "KeyError: data"),
         ({"id": "a"}, ("a", "?", "score"), "error", "KeyError: dir"),
         (5, ("?", "?", "score"), "error", "TypeError: 'int' object is not subscriptable"),
         ([], ("?", "?", "score"), "error", "TypeError: list indices must be integers or slices, not str"),
-        (U | {"id": 5, "dir": "llama"}, ("5", "prose", "score"), "skipped", "no zoo scorer for tl_arch 'llama'"),
-        (U | {"id": "a", "dir": "llama", "task": ["t"]}, ("a", "['t']", "score"), "skipped", None),
-        (U | {"id": "a", "dir": "llama", "metric": "spearman"}, ("a", "prose", "spearman"), "skipped", None),
-        (U | {"id": "a", "dir": "llama", "metric": "exact_match"}, ("a", "prose", "em"), "skipped", None),
-        (U | {"id": "a", "dir": "llama", "metric": "shine"}, ("a", "prose", "score"), "skipped", None),
+        (U | {"id": 5, "dir": "elmo"}, ("5", "prose", "score"), "skipped", "no zoo scorer for tl_arch 'elmo'"),
+        (U | {"id": "a", "dir": "elmo", "task": ["t"]}, ("a", "['t']", "score"), "skipped", None),
+        (U | {"id": "a", "dir": "elmo", "metric": "spearman"}, ("a", "prose", "spearman"), "skipped", None),
+        (U | {"id": "a", "dir": "elmo", "metric": "exact_match"}, ("a", "prose", "em"), "skipped", None),
+        (U | {"id": "a", "dir": "elmo", "metric": "shine"}, ("a", "prose", "score"), "skipped", None),
         (
             {"id": "a", "tasks": []},
             ("a", "?", "score"),
@@ -235,7 +236,7 @@ def test_the_report_says_where_it_is_from(zoo: Path) -> None:
 
 
 def test_rows_are_in_manifest_order(zoo: Path) -> None:
-    rows = run(zoo, *({"id": name, "dir": "llama", **PROSE} for name in "zamb"))
+    rows = run(zoo, *({"id": name, "dir": "elmo", **PROSE} for name in "zamb"))
     assert [row["model"] for row in rows] == list("zamb")
 
 
@@ -260,8 +261,8 @@ def test_the_file_has_indent_1_and_a_final_newline(tmp_path: Path) -> None:
 
 def test_score_entry_raises_what_the_row_would_say(zoo: Path) -> None:
     assert score_entry(U | {"id": "u"}, zoo, PCG32(0))["value"] == 8.0
-    with pytest.raises(KeyError, match="no zoo scorer for tl_arch 'llama'"):
-        score_entry(U | {"id": "l", "dir": "llama"}, zoo, PCG32(0))
+    with pytest.raises(KeyError, match="no zoo scorer for tl_arch 'elmo'"):
+        score_entry(U | {"id": "l", "dir": "elmo"}, zoo, PCG32(0))
     with pytest.raises(ValueError, match="no such directory"):
         score_entry(U | {"id": "l", "dir": "gone"}, str(zoo), PCG32(0))
 

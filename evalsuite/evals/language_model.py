@@ -96,7 +96,7 @@ def measure_stream(
 ) -> dict[str, Measurement]:
     """The rows of one pass over a stream, by metric. ``gating`` and ``min_drop`` are the defaults of the metric.
 
-    The ``token_interval`` of bits per byte is the seed's: Student t on the NLLs of tokens. It ignores that tokens of a
+    The ``v1_interval`` of bits per byte is the seed's: Student t on the NLLs of tokens. It ignores that tokens of a
     text depend on each other, so it is too narrow; the v1 report states it because its readers expect it.
 
     Raises:
@@ -151,7 +151,7 @@ def measure_stream(
             normaliser=facts.normaliser,
             task_hash=content_hash(stream_hash, *ids, *hashes),
             blind=blind,
-            token_interval=(token_ends[0] * scale, token_ends[1] * scale) if metric == "bpb" else None,
+            v1_interval=(token_ends[0] * scale, token_ends[1] * scale) if metric == "bpb" else None,
             source=source,
         )
     return rows

@@ -34,7 +34,7 @@ def _row_errors(row: Mapping[str, Any]) -> Iterator[str]:
     if row["id"] != joined:
         yield f"id: {row['id']!r}, but model, task and metric make {joined!r}"
     yield from _interval_errors("ci95", row["ci95"], row["value"])
-    yield from _interval_errors("token_ci95", row["token_ci95"], None)
+    yield from _interval_errors("v1_ci95", row["v1_ci95"], None)
     if row["baseline"]:
         yield from _interval_errors("baseline.ci95", row["baseline"]["ci95"], row["baseline"]["value"])
     if row["verdict"]:

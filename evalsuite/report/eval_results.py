@@ -1,8 +1,8 @@
 """The report as strict ``tl.eval-results.v1``: one row a model and task, its primary metric.
 
 The primary metric is bits per byte where a task has it, then accuracy (``acc`` before ``acc_norm``), exact match, F1,
-and otherwise the first gating one. ``ci95`` of bits per byte is the Student t interval on tokens, as the format's
-reference computes it; the report's own interval is on documents.
+and otherwise the first gating one. ``ci95`` is what the format's reference computes where that differs from the
+report's own interval: Student t and Wilson on tokens that are taken as independent, and Fisher's z.
 """
 
 from __future__ import annotations
@@ -78,8 +78,10 @@ def _v1_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "tl_arch": source["tl_arch"] if source["tl_arch"] in ARCHS else None,
         "metric": metric,
         "value": row["value"],
-        "ci95": (metric == "bpb" and row["token_ci95"]) or row["ci95"],
+        "ci95": row["v1_ci95"] or row["ci95"],
         "n": row["n"],
+        "decode": source["decode"],
+        "beam": source["beam"],
         "higher_is_better": row["higher_is_better"],
         "params": source["params"],
         "status": "ok",

@@ -122,7 +122,7 @@ class Outcome:
 
 def _measured(measurement: Measurement) -> dict[str, Any]:
     scores = measurement.scores
-    token = measurement.token_interval
+    token = measurement.v1_interval
     # A tolerance of 0 or proportional to the tokens is the dead zone; one that covers the whole range marks a unit
     # whose answer hangs on numerical noise.
     unstable = 0 if measurement.bounds is None else int((scores.tolerance > 0).sum())
@@ -138,7 +138,7 @@ def _measured(measurement: Measurement) -> dict[str, Any]:
         "unscored": len(scores.unscored),
         "truncated": scores.truncated,
         "unstable": unstable,
-        "token_ci95": None if token is None else list(token),
+        "v1_ci95": None if token is None else list(token),
         "source": {key: measurement.source.get(key) for key in Source.__annotations__},
     }
 

@@ -66,6 +66,8 @@ class Source(TypedDict):
     data: str | None
     data_sha256: str | None
     params: int | None
+    decode: str | None
+    beam: int | None
 
 
 class Row(TypedDict):
@@ -89,7 +91,7 @@ class Row(TypedDict):
     unscored: int | None
     truncated: int | None
     unstable: int | None
-    token_ci95: list[float] | None
+    v1_ci95: list[float] | None
     baseline: Baseline | None
     verdict: Verdict | None
     source: Source
