@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from evalsuite.stats.accumulator import NLLAccumulator, NLLSummary
     from evalsuite.stats.bootstrap import bootstrap_ci, quantile
     from evalsuite.stats.intervals import (
+        bonett_wright_interval,
         cluster_ratio_ci,
         clustered_wilson_interval,
         fisher_z_interval,
@@ -37,6 +38,7 @@ _HOME = {
     "PCG32": "pcg32",
     "attainable_p": "signflip",
     "average_ranks": "rank",
+    "bonett_wright_interval": "intervals",
     "bootstrap_ci": "bootstrap",
     "cluster_ratio_ci": "intervals",
     "clustered_wilson_interval": "intervals",
@@ -63,6 +65,7 @@ __all__ = [
     "NormalStream",
     "attainable_p",
     "average_ranks",
+    "bonett_wright_interval",
     "bootstrap_ci",
     "cluster_ratio_ci",
     "clustered_wilson_interval",

@@ -165,6 +165,39 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], Mappi
     return tensors, header.metadata
 
 
+def read_shards(index: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """Read a checkpoint that is cut into several safetensors files.
+
+    Args:
+        index: ``model.safetensors.index.json``, whose ``weight_map`` says for each tensor which file holds it.
+
+    Raises:
+        FileNotFoundError: a shard is not there.
+        ValueError: an index that is none, a damaged shard, or shards that hold other tensors than the index says.
+    """
+    path = Path(index)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+    except ValueError as error:
+        raise ValueError(f"{path}: not a JSON object ({error})") from None
+    placed = document.get("weight_map") if isinstance(document, dict) else None
+    if not isinstance(placed, dict) or not placed or not all(isinstance(name, str) for name in placed.values()):
+        raise ValueError(f'{path}: expected an object "weight_map" from tensor to file name')
+    tensors: dict[str, Tensor] = {}
+    for shard in sorted(set(placed.values())):
+        if Path(shard).name != shard:
+            raise ValueError(f"{path}: the shard {shard!r} is no plain file name; shards lie beside the index")
+        found, _ = read_tensors(path.with_name(shard))
+        listed = {name for name, file in placed.items() if file == shard}
+        if found.keys() != listed:
+            raise ValueError(
+                f"{path.with_name(shard)}: missing tensors {sorted(listed - found.keys())}, unexpected tensors "
+                f"{sorted(found.keys() - listed)}; {path.name} lists what each shard holds"
+            )
+        tensors |= found
+    return tensors
+
+
 def require(tensors: Mapping[str, Tensor], last: str, path: str | os.PathLike[str]) -> None:
     """Refuse a configuration with more layers than the file, before a module of that many is built.
 

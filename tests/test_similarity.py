@@ -1,0 +1,208 @@
+"""Word vectors and word similarity: reading, Spearman with its interval, and what the gate sees of a pair."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+from scipy import stats as scipy_stats
+
+from evalsuite.evals.similarity import measure_similarity
+from evalsuite.gate.verdict import judge
+from evalsuite.result import Measurement
+from evalsuite.tasks.similarity import WordPair, read_similarity, similarity_path
+from evalsuite.tasks.task import Task
+from evalsuite.zoo import load_model, save_word2vec
+from evalsuite.zoo.families.word2vec import WordVectors
+
+TASK = Task("words", "embeddings", Path("words.tsv"), ("spearman",), ("spearman",))
+
+
+def measured(vectors: WordVectors, pairs: list[WordPair]) -> Measurement:
+    return measure_similarity("w2v", TASK, vectors, pairs, {"params": None})["spearman"]
+
+
+def random_vectors(words: int, seed: int = 0) -> WordVectors:
+    table = np.random.default_rng(seed).normal(size=(words, 5)).astype(np.float32)
+    return WordVectors(table, [f"w{number}" for number in range(words)])
+
+
+def all_pairs(words: int, seed: int = 1) -> list[WordPair]:
+    rng = np.random.default_rng(seed)
+    return [WordPair(f"w{a}", f"w{b}", float(rng.integers(0, 10))) for a in range(words) for b in range(a + 1, words)]
+
+
+# Checkpoints
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    table = np.arange(6, dtype=np.float64).reshape(3, 2)
+    save_word2vec(table, ["a", "é", "c"], tmp_path)
+    found, words = load_model(tmp_path)  # unpacks, as the first seed's loader does
+    np.testing.assert_array_equal(found, table)
+    assert found.dtype == np.float32
+    assert words == ["a", "é", "c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("vocab.json", '["a", "b"]', "2 words, config.json gives vocab_size 3"),
+        ("vocab.json", '["a", "b", "a"]', "the word 'a' stands twice"),
+        ("vocab.json", '{"a": 1}', "expected a list of words"),
+        ("vocab.json", '["a", 2, "c"]', "expected a list of words"),
+        ("vocab.json", "[", "not JSON"),
+        ("config.json", '{"tl_arch": "word2vec", "vocab_size": 3, "hidden_size": 4}', "has shape [3, 2]"),
+        ("config.json", '{"tl_arch": "word2vec", "vocab_size": 3}', "missing key 'hidden_size'"),
+    ],
+)
+def test_a_broken_checkpoint_says_what_is_wrong(tmp_path: Path, name: str, content: str, reason: str) -> None:
+    save_word2vec(np.ones((3, 2)), ["a", "b", "c"], tmp_path)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError) as caught:
+        load_model(tmp_path)
+    assert reason in str(caught.value)
+
+
+def test_missing_and_other_tensors(tmp_path: Path) -> None:
+    save_word2vec(np.ones((3, 2)), ["a", "b", "c"], tmp_path)
+    save_file({"vectors": np.ones((3, 2), np.float32)}, tmp_path / "model.safetensors")
+    with pytest.raises(KeyError, match=r"found the tensors \['vectors'\], expected embeddings alone"):
+        load_model(tmp_path)
+    (tmp_path / "vocab.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"vocab.json: no such file"):
+        load_model(tmp_path)
+
+
+# Data
+
+
+def test_comments_and_blank_lines_are_ignored(tmp_path: Path) -> None:
+    file = tmp_path / "words.tsv"
+    file.write_text("# w1\tw2\tscore\n\nking\tqueen\t8.5\r\ncat\tstone\t-1e0\n")
+    assert read_similarity(file) == [WordPair("king", "queen", 8.5), WordPair("cat", "stone", -1.0)]
+
+
+@pytest.mark.parametrize("line", ["a\tb", "a b 3", "a\t\t3", "a\tb\tnear", "a\tb\tnan", "a\tb\t3\t4"])
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "words.tsv"
+    file.write_text(f"x\ty\t1\n{line}\n")
+    with pytest.raises(ValueError, match=r"words.tsv, line 2: expected w1<TAB>w2<TAB>score, found"):
+        read_similarity(file)
+
+
+def test_no_pairs(tmp_path: Path) -> None:
+    (tmp_path / "words.tsv").write_text("# nothing\n")
+    with pytest.raises(ValueError, match="no pairs"):
+        read_similarity(tmp_path / "words.tsv")
+
+
+def test_the_word_lists_of_an_installed_gensim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "gensim" / "test" / "test_data"
+    data.mkdir(parents=True)
+    (tmp_path / "gensim" / "__init__.py").write_text("raise RuntimeError('imported')")
+    (data / "wordsim353.tsv").write_text("# Word 1\tWord 2\tHuman (mean)\nlove\tsex\t6.77\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = tmp_path / "tasks" / "gensim:wordsim353.tsv"
+    assert similarity_path(path) == data / "wordsim353.tsv"
+    assert read_similarity(path) == [WordPair("love", "sex", 6.77)]
+    assert "gensim" not in sys.modules
+
+
+def test_without_gensim_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalsuite.tasks.similarity.find_spec", lambda _name: None)
+    with pytest.raises(ValueError, match="gensim, which is not installed: pip install gensim"):
+        read_similarity("tasks/gensim:simlex999.txt")
+
+
+# Spearman
+
+
+def test_scipy_and_the_two_intervals() -> None:
+    vectors, pairs = random_vectors(12), all_pairs(12)
+    row = measured(vectors, pairs)
+    table = vectors.table.astype(np.float64)
+    unit = table / np.linalg.norm(table, axis=1, keepdims=True)
+    cosines = [float(unit[int(pair.first[1:])] @ unit[int(pair.second[1:])]) for pair in pairs]
+    rho = scipy_stats.spearmanr(cosines, [pair.score for pair in pairs]).statistic
+    assert row.value == pytest.approx(rho, abs=1e-12)
+    assert row.n == len(pairs)
+    z = 1.959963984540054
+    half = z * math.sqrt((1 + rho**2 / 2) / (len(pairs) - 3))
+    assert (row.lo, row.hi) == pytest.approx((math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)))
+    half = z / math.sqrt(len(pairs) - 3)
+    assert row.v1_interval == pytest.approx((math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)))
+    assert row.interval == "bonett-wright"
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), words=st.integers(3, 12))
+def test_the_value_is_the_mean_of_the_pairs_scores(seed: int, words: int) -> None:
+    pairs = all_pairs(words, seed)
+    if len({pair.score for pair in pairs}) == 1:
+        return
+    row = measured(random_vectors(words, seed), pairs)
+    assert row.scores.scores.mean() == pytest.approx(row.value, abs=1e-12)
+    assert row.lo <= row.value <= row.hi
+
+
+def test_unknown_words_are_skipped() -> None:
+    pairs = all_pairs(6)
+    row = measured(random_vectors(6), [*pairs, WordPair("w0", "unheard", 3.0), WordPair("W1", "w2", 3.0)])
+    assert row.n == len(pairs)
+    assert row.value == measured(random_vectors(6), pairs).value
+    with pytest.raises(ValueError, match="1 of 2 pairs have both words in the vocabulary, at least 2 are needed"):
+        measured(random_vectors(2), [WordPair("w0", "w1", 1.0), WordPair("king", "queen", 2.0)])
+
+
+def test_a_vector_of_zeros_has_a_cosine_of_zero() -> None:
+    vectors = WordVectors(np.array([[0, 0], [1, 0], [1, 1], [-1, 0]], np.float32), ["z", "a", "b", "c"])
+    pairs = [WordPair("z", "a", 1.0), WordPair("a", "b", 2.0), WordPair("a", "c", 0.0)]
+    row = measured(vectors, pairs)
+    assert [detail["answer"] for detail in row.scores.details] == pytest.approx([0.0, math.sqrt(0.5), -1.0])
+    assert row.value == 1.0
+    assert row.hi == 1.0
+
+
+def test_pairs_that_come_twice_have_ids_of_their_own() -> None:
+    row = measured(random_vectors(3), [*all_pairs(3), WordPair("w0", "w1", 4.0)])
+    assert row.scores.ids == ("w0|w1", "w0|w2", "w1|w2", "w0|w1#2")
+
+
+# The gate
+
+
+def test_worse_vectors_are_regressed_and_equal_ones_are_not() -> None:
+    rng = np.random.default_rng(0)
+    vectors = random_vectors(16)
+    table = vectors.table.astype(np.float64)
+    unit = table / np.linalg.norm(table, axis=1, keepdims=True)
+    pairs = [
+        WordPair(f"w{a}", f"w{b}", float(unit[a] @ unit[b] + 0.1 * rng.normal())) for a in range(16) for b in range(a)
+    ]
+    base = measured(vectors, pairs)
+    assert judge(measured(vectors, pairs), base, 0.04).p == 1.0
+    scaled = WordVectors((vectors.table * np.float32(4)), vectors.words)
+    assert judge(measured(scaled, pairs), base, 0.04).state == "ok"
+    noisy = WordVectors(vectors.table + rng.normal(size=vectors.table.shape).astype(np.float32), vectors.words)
+    worse = measured(noisy, pairs)
+    verdict = judge(worse, base, 0.04)
+    assert verdict.state == "regressed"
+    assert verdict.drop == pytest.approx(base.value - worse.value, abs=1e-12)
+    assert judge(base, worse, 0.04).state == "improved"
+
+
+def test_a_vocabulary_that_lost_words_loses_their_pairs() -> None:
+    vectors, pairs = random_vectors(12), all_pairs(12)
+    smaller = WordVectors(vectors.table[:-1], vectors.words[:-1])
+    verdict = judge(measured(smaller, pairs), measured(vectors, pairs), 0.04)
+    assert verdict.state == "regressed"
+    assert len(verdict.missing) == 11
+    assert json.dumps(verdict.notes) == '["11 units of the baseline are missing and count as losses"]'
