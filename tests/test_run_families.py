@@ -147,11 +147,12 @@ def test_rows_of_run_zoo_share_one_generator(zoo: Project) -> None:
     """As the first seed has it: the second row that draws continues where the first one stopped."""
     manifest = zoo.path / "models" / "zoo.json"
 
-    def values(*models: str) -> list[float]:
+    def hidden(*models: str) -> list[int]:
+        """How many tokens were hidden in each row."""
         zoo.manifest(*(entry(model) for model in models))
-        return [row["value"] for row in run_zoo(manifest, PCG32(5))["rows"]]
+        return [row["n"] for row in run_zoo(manifest, PCG32(5))["rows"]]
 
-    both, alone = values("bert", "bert"), values("bert")
+    both, alone = hidden("bert", "bert"), hidden("bert")
     assert both[0] == alone[0]
     assert both[1] != both[0]
 

@@ -15,7 +15,7 @@ BAR = 3.70
 def main() -> None:
     opts = options(__doc__, "bigram")
     save(BigramLM.fit(train_ids(), VOCAB, alpha=1.0), opts.out)
-    report(opts.out, BAR)
+    report(opts.out, "prose", bpb=BAR)
 
 
 if __name__ == "__main__":

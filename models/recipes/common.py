@@ -6,6 +6,7 @@ The held-out text is read in one place, `report`, after the checkpoint is writte
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -31,6 +32,7 @@ class Options:
     """The command line of every recipe: where the checkpoint goes, and what the run depends on."""
 
     out: Path
+    curve: Path
     seed: int
     threads: int
 
@@ -39,10 +41,12 @@ def options(description: str | None, out: str) -> Options:
     """Read the command line; ``out`` is the checkpoint's default folder inside ``models``."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "models" / out, help=f"folder (default: models/{out})")
+    curve = ROOT / "docs" / "curves" / f"{out}.json"
+    parser.add_argument("--curve", type=Path, default=curve, help=f"training curve (default: docs/curves/{out}.json)")
     parser.add_argument("--seed", type=int, default=0, help="of initial weights and batches (default: 0)")
     parser.add_argument("--threads", type=int, default=1, help="of torch; another number rounds otherwise (default: 1)")
     args = parser.parse_args()
-    return Options(args.out, args.seed, args.threads)
+    return Options(args.out, args.curve, args.seed, args.threads)
 
 
 def set_up(opts: Options) -> None:
@@ -68,6 +72,7 @@ def train_documents() -> dict[str, NDArray[np.int64]]:
 def train(
     model: nn.Module,
     losses: Iterable[Callable[[], Tensor]],
+    curve: Path | None,
     *,
     steps: int,
     lr: float,
@@ -81,6 +86,7 @@ def train(
     Args:
         model: trained in place.
         losses: one function a step, which computes the step's mean NLL in nats.
+        curve: where the training curve goes, if anywhere.
         steps: how many of them there are.
         weight_decay: on matrices alone, embeddings included.
     """
@@ -97,7 +103,7 @@ def train(
         return min(1.0, (step + 1) / warm_up) * (0.01 + 0.99 * cosine)
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
-    progress = Progress(steps)
+    progress = Progress(steps, curve)
     model.train()
     for step, compute in enumerate(losses, start=1):
         loss = compute()
@@ -111,41 +117,51 @@ def train(
 
 
 class Progress:
-    """Prints the mean training loss since the last line, twenty times a run."""
+    """Prints the mean training loss since the last line, forty times a run, and keeps it as the training curve."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, curve: Path | None) -> None:
         self.steps = steps
-        self.every = max(1, steps // 20)
+        self.curve = curve
+        self.every = max(1, steps // 40)
         self.recent: list[float] = []
+        self.points: list[tuple[int, float]] = []
         self.start = time.process_time()
 
     def line(self, step: int, loss: float) -> None:
         self.recent.append(loss)
         if step % self.every == 0 or step == self.steps:
-            bpb = sum(self.recent) / len(self.recent) / math.log(2)
+            bits = sum(self.recent) / len(self.recent) / math.log(2)
             minutes = (time.process_time() - self.start) / 60
-            print(
-                f"step {step} of {self.steps}, training {bpb:.3f} bits per byte, {minutes:.1f} CPU minutes", flush=True
-            )
+            print(f"step {step} of {self.steps}, training loss {bits:.3f} bits, {minutes:.1f} CPU minutes", flush=True)
             self.recent.clear()
+            self.points.append((step, round(bits, 4)))
+        if step == self.steps and self.curve:
+            self.curve.parent.mkdir(parents=True, exist_ok=True)
+            points = ",\n".join(json.dumps(point) for point in self.points)
+            self.curve.write_text(f'{{"unit": "bits", "points": [\n{points}\n]}}\n', encoding="utf-8")
 
 
-def report(out: Path, bar: float) -> float:
-    """Load the checkpoint, score the held-out text with evalsuite and say whether it is good enough.
+def report(out: Path, task_name: str, **bars: float) -> None:
+    """Load the checkpoint, score it on the held-out items of a task as the suite does, and say whether it is good
+    enough.
 
-    Returns:
-        bits per byte: sum of the NLLs / (ln 2 x scored bytes).
+    Args:
+        out: the checkpoint.
+        task_name: a task file of ``tasks/``.
+        bars: by metric, what the score has to reach.
     """
-    from evalsuite.zoo.checkpoint import lm_token_nlls, load_model, read_config
+    from evalsuite.evals.metrics import METRICS
+    from evalsuite.measure import load, measure_task, row_generator
+    from evalsuite.tasks.task import read_task
+    from evalsuite.zoo.manifest import Entry
 
-    config = read_config(out)
-    ids = read_tokens(PROSE / "heldout.bin").ids
-    nlls = lm_token_nlls(load_model(out), str(config["tl_arch"]), config, ids, {})
-    bpb = float(nlls.sum()) / (math.log(2) * len(nlls))
+    entry = Entry(out.name, {"id": out.name, "dir": str(out.resolve())}, ROOT / "models")
+    task = read_task(ROOT / "tasks" / f"{task_name}.json")
+    for metric, row in measure_task(load(entry), entry, task, row_generator(0, entry.name, task)).items():
+        line = f"{out.name} {task_name} {metric}: {row.value:.4f} [{row.lo:.4f}, {row.hi:.4f}], n {row.n}"
+        if metric in bars:
+            good = row.value >= bars[metric] if METRICS[metric].higher_is_better else row.value <= bars[metric]
+            line += f" (bar {bars[metric]}, {'met' if good else 'MISSED'})"
+        print(line)
     size = sum(file.stat().st_size for file in out.iterdir()) / 1e6
-    verdict = "met" if bpb <= bar else "MISSED"
-    print(
-        f"{out.name}: {bpb:.4f} bits per byte on {len(nlls)} held-out bytes (bar {bar:.2f}, {verdict}); "
-        f"{size:.2f} MB, {time.process_time() / 60:.2f} CPU minutes in all"
-    )
-    return bpb
+    print(f"{out.name}: {size:.2f} MB, {time.process_time() / 60:.2f} CPU minutes in all")

@@ -42,6 +42,7 @@ def main() -> None:
     train(
         model,
         losses(model, torch.from_numpy(train_ids()), opts.seed),
+        opts.curve,
         steps=STEPS,
         lr=3e-3,
         weight_decay=0.1,
@@ -49,7 +50,7 @@ def main() -> None:
         warm_up=100,
     )
     save(model, opts.out)
-    report(opts.out, BAR)
+    report(opts.out, "prose", bpb=BAR)
 
 
 if __name__ == "__main__":

@@ -61,9 +61,9 @@ def main() -> None:
     opts = options(__doc__, "gru")
     set_up(opts)
     model = RNNLM(RNNLMConfig(vocab_size=VOCAB, tl_cell="gru", tl_d_emb=64, hidden_size=400, num_hidden_layers=1))
-    train(model, losses(model, text(opts.seed), opts.seed), steps=STEPS, lr=4e-3)
+    train(model, losses(model, text(opts.seed), opts.seed), opts.curve, steps=STEPS, lr=4e-3)
     save(model, opts.out)
-    report(opts.out, BAR)
+    report(opts.out, "prose", bpb=BAR)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ BAR = 2.46
 def main() -> None:
     opts = options(__doc__, "kn4")
     NGramLM().fit(train_documents().values(), 4, "modified", VOCAB).save(opts.out)
-    report(opts.out, BAR)
+    report(opts.out, "prose", bpb=BAR)
 
 
 if __name__ == "__main__":

@@ -41,9 +41,16 @@ def main() -> None:
     set_up(opts)
     config = NPLMConfig(vocab_size=VOCAB, tl_context=CONTEXT, tl_d_emb=24, hidden_size=1024, tl_direct=True)
     model = NPLM(config)
-    train(model, losses(model, torch.from_numpy(train_ids()), opts.seed), steps=STEPS, lr=3e-3, weight_decay=0.01)
+    train(
+        model,
+        losses(model, torch.from_numpy(train_ids()), opts.seed),
+        opts.curve,
+        steps=STEPS,
+        lr=3e-3,
+        weight_decay=0.01,
+    )
     save(model, opts.out)
-    report(opts.out, BAR)
+    report(opts.out, "prose", bpb=BAR)
 
 
 if __name__ == "__main__":
