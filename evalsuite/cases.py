@@ -11,14 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evalsuite.names import name_problem, row_part
+from evalsuite.names import UNKNOWN, name_problem, row_part
 from evalsuite.tasks.task import GATING_OF_KIND, METRICS_OF_KIND, Task, read_task, task_names
 from evalsuite.zoo.checkpoint import kind_of, read_config
 from evalsuite.zoo.manifest import Entry, read_entries
 from evalsuite.zoo.registry import family_of
-
-UNKNOWN = "unknown"
-"""The task of a row whose entry names none that can be read."""
 
 
 @dataclass(frozen=True)
@@ -167,10 +164,14 @@ def _checkpoint_cases(checkpoint: Path, tasks: Path, task_files: Sequence[Path],
     name = row_part(checkpoint.stem if checkpoint.suffix == ".safetensors" else checkpoint.name)
     problem = name_problem(name)
     if name.casefold() in taken:
-        problem = f"{checkpoint}: the zoo has a model of the name {name!r}; rename the folder to score both"
+        problem = (
+            f"{checkpoint}: there is a model of the name {name!r} already; if it is this one, score it with "
+            f"--eval-model {name} and without --eval-checkpoint, else rename the folder to score both"
+        )
     taken.add(name.casefold())
     raw: dict[str, Any] = {"id": name, "dir": str(checkpoint)}
-    entry = Entry(f"checkpoint-{len(taken)}" if problem else name, raw, checkpoint.parent, problem)
+    stand_in = f"{UNKNOWN if name_problem(name) else name}-checkpoint"
+    entry = Entry(stand_in if problem else name, raw, checkpoint.parent, problem)
     paths = task_files or [tasks / f"{task}.json" for task in task_names(tasks)]
     if not paths:
         yield Case(entry, _nothing(UNKNOWN), "score", f"no task to score {checkpoint} on: {tasks} holds none", True)

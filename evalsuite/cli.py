@@ -55,15 +55,16 @@ def zoo(options: argparse.Namespace) -> int:
         else:
             print(f"{row['model']:<16} {row['task']:<12} {row['status']:<9} {row['reason']}")
     write_report(report, options.out)
+    print("intervals as the v1 format has them, by token for bpb; pytest evalsuite gives them by document")
     print(options.out)
     return 1 if any(row["status"] == "error" for row in report["rows"]) else 0
 
 
 def forget(options: argparse.Namespace) -> int:
-    """Delete the baseline of a row that is gone for good."""
-    from evalsuite.gate.store import forget as forget_row
+    """Delete the baselines of rows that are gone for good, or all of a model."""
+    from evalsuite.gate.store import forget as forget_rows
 
-    for path in forget_row(Path(options.eval_snapshots), options.row):
+    for path in forget_rows(Path(options.eval_snapshots), options.row):
         print(f"deleted {path}")
     return 0
 
@@ -88,8 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     two.add_argument("--seed", type=int, default=0, metavar="N", help="default: %(default)s")
     two.set_defaults(run=zoo)
 
-    three = verbs.add_parser("forget", help="delete a row's baseline", description=forget.__doc__)
-    three.add_argument("row", metavar="ROW", help="model--task--metric")
+    three = verbs.add_parser("forget", help="delete baselines", description=forget.__doc__)
+    three.add_argument("row", nargs="+", metavar="ROW", help="model--task--metric, or a model for all its rows")
     three.add_argument("--eval-snapshots", default="snapshots", metavar="DIR", help="default: %(default)s")
     three.set_defaults(run=forget)
     return parser

@@ -94,7 +94,12 @@ class Controller:
         take away the last run's report."""
         self.config.stash[HAD_BASELINES] = has_baselines(settings(self.config).snapshots)
         if asks_for_zoo(self.config) and not self._idle:
-            self.ledger.open()
+            # A worker looks for pytest's root above all arguments that exist: a folder made before it does so could
+            # give it another root than ours, with other baselines.
+            if settings(self.config).out.exists() or not getattr(self.config.option, "numprocesses", None):
+                self.ledger.open()
+            else:
+                self.ledger.check()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: WorkerController) -> None:

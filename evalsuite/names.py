@@ -24,3 +24,10 @@ def name_problem(name: str) -> str:
     if not re.fullmatch(ID_PATTERN, name, re.ASCII):
         return f"the name {name!r} must be made of letters, digits, '_', '.' and single hyphens between them"
     return ""
+
+
+UNKNOWN = "unknown"
+"""The task of a row whose entry names none that can be read."""
+
+MANIFEST_ROW = f"zoo--{UNKNOWN}--score"
+"""The row of a zoo that cannot be read or lists nothing: then no other row of it can be asked for."""

@@ -105,7 +105,8 @@ def typed(config: pytest.Config) -> list[str]:
         value = getattr(config.option, option.key)
         for one in [value] if isinstance(value, str) else value or ():
             if option.name != "model" and (option.name != "task" or _names_a_file(one)):
-                words += [option.flag, one]
+                # In one word: pytest takes an existing path that stands alone for an argument that sets its root.
+                words.append(f"{option.flag}={one}")
     return words
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -27,6 +27,8 @@ from evalsuite.report.terminal import short_verdict
 from evalsuite.result import Measurement
 from evalsuite.selection import HAD_BASELINES, OUTCOMES, ZOO_TEST, command, why, zoo_row
 from evalsuite.zoo.manifest import read_manifest
+
+T = TypeVar("T")
 
 RUN = pytest.StashKey["Run"]()
 NAMES = pytest.StashKey[set[str]]()
@@ -171,32 +173,37 @@ def measure_case(request: pytest.FixtureRequest, run: Run, case: Case) -> Measur
     """Measure a case for its row, if the test opened one. A case without a number fails or skips the test."""
     __tracebackhide__ = True
     mine = [one for one in request.node.stash.get(OUTCOMES, []) if one.desk.row_id == case.row_id]
-    try:
-        measurement = run.bench.measure(case)
-    except UnscoredError as unscored:
-        state, reason = unscored.state, _in_project(request.config, unscored.reason)
-        if state == "skipped" and any(one.desk.path.exists() for one in mine):
-            state, reason = "lost", f"it has a baseline, but {reason}"
+    measured = _tried(lambda: run.bench.measure(case))
+    if isinstance(measured, Measurement):
         for one in mine:
-            one.failure = (state, reason)
-        if state == "skipped":
-            pytest.skip(reason)
-        pytest.fail(reason, pytrace=False)
+            one.measurement = measured
+        return measured
+    state, reason = measured.state, _in_project(request.config, measured.reason)
+    if state == "skipped" and any(one.desk.path.exists() for one in mine):
+        state, reason = "lost", f"it has a baseline, but {reason}"
     for one in mine:
-        one.measurement = measurement
-    return measurement
+        one.failure = (state, reason)
+    if state == "skipped":
+        pytest.skip(reason)
+    pytest.fail(reason, pytrace=False)
+
+
+def _tried(get: Callable[[], T]) -> T | UnscoredError:
+    """What a call gives, or why it gave nothing. A test that fails inside an ``except`` shows its reason twice."""
+    try:
+        return get()
+    except UnscoredError as unscored:
+        return unscored
 
 
 def checkpoint_of(run: Run, case: Case) -> Loaded:
     """The case's checkpoint for a user's test, which fails or is skipped where there is none."""
-    try:
-        if case.problem:
-            raise UnscoredError("error", case.problem)
-        return run.bench.checkpoint(case.entry)
-    except UnscoredError as unscored:
-        if unscored.state == "skipped":
-            pytest.skip(unscored.reason)
-        pytest.fail(unscored.reason, pytrace=False)
+    found = UnscoredError("error", case.problem) if case.problem else _tried(lambda: run.bench.checkpoint(case.entry))
+    if isinstance(found, Loaded):
+        return found
+    if found.state == "skipped":
+        pytest.skip(found.reason)
+    pytest.fail(found.reason, pytrace=False)
 
 
 def record_scores(

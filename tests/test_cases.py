@@ -274,8 +274,8 @@ def test_an_added_checkpoint_with_a_taken_name(zoo: Zoo) -> None:
     twin = zoo.checkpoint("more/A")
     found = zoo.cases({"id": "a", "dir": "a", "tasks": ["quiz"]}, checkpoints=(twin,))
     assert ids(found)[:2] == ["a--quiz--acc", "a--quiz--acc_norm"]
-    assert all(case.model == "checkpoint-1" for case in found[2:])
-    assert all("the zoo has a model of the name 'A'" in case.problem for case in found[2:])
+    assert all(case.model == "A-checkpoint" for case in found[2:])
+    assert all("there is a model of the name 'A' already" in case.problem for case in found[2:])
 
 
 def test_an_added_checkpoint_and_no_task(zoo: Zoo) -> None:

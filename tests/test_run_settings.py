@@ -81,3 +81,18 @@ sys.meta_path.insert(0, Spy())
     seen = (recorded.path / "seen").read_text().split()
     assert set(seen) == {"3"}
     assert len(seen) == 3
+
+
+def test_workers_have_the_root_of_the_controller(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest looks for its root above all paths among its arguments that exist, and the folder of the report exists by
+    the time a worker looks: it would find the configuration of the folder above, and another project's baselines."""
+    inner = recorded.path / "inner"
+    inner.mkdir()
+    for name in ("models", "tasks", "snapshots"):
+        (recorded.path / name).rename(inner / name)
+    (inner / "pytest.ini").write_text("[pytest]\n")
+    (recorded.path / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(inner)
+    ran = recorded.suite("-n", "2", "--eval-out", "../fresh", out="fresh")
+    assert ran.exit == 0, ran.text
+    assert set(ran.states.values()) == {"ok", "informing"}

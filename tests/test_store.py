@@ -61,7 +61,7 @@ def test_forget_deletes_a_row_and_no_other(tmp_path: Path) -> None:
     kept = store(tmp_path, "a--t--acc_norm")
     stale = gone.with_name("a--t--acc.00000000.safetensors")
     stale.write_bytes(b"")
-    removed = forget(tmp_path, "a--t--acc")
+    removed = forget(tmp_path, ["a--t--acc"])
     assert len(removed) == 3
     assert {gone, stale} <= set(removed)
     assert sorted(gone.parent.iterdir()) == sorted([kept, *sidecars(kept)])
@@ -70,16 +70,26 @@ def test_forget_deletes_a_row_and_no_other(tmp_path: Path) -> None:
 def test_forget_works_on_a_damaged_row(tmp_path: Path) -> None:
     path = store(tmp_path, "a--t--acc")
     path.write_text("{")
-    assert len(forget(tmp_path, "a--t--acc")) == 2
+    assert len(forget(tmp_path, ["a--t--acc"])) == 2
     assert list(path.parent.iterdir()) == []
 
 
 def test_forget_of_an_unknown_row_names_the_nearest(tmp_path: Path) -> None:
     store(tmp_path, "kn4--prose--bpb")
     with pytest.raises(
-        ValueError, match=r"has no baseline of the row 'kn4--prose--bpc'; did you mean kn4--prose--bpb\?"
+        ValueError, match=r"has no baseline of the row or model 'kn4--prose--bpc'; did you mean kn4--prose--bpb\?"
     ):
-        forget(tmp_path, "kn4--prose--bpc")
-    with pytest.raises(ValueError, match=r"has no baseline of the row 'zzz'$"):
-        forget(tmp_path, "zzz")
+        forget(tmp_path, ["kn4--prose--bpc"])
+    with pytest.raises(ValueError, match=r"has no baseline of the row or model 'zzz'$"):
+        forget(tmp_path, ["zzz"])
     assert len(baselines(tmp_path)) == 1
+
+
+def test_forget_takes_models_and_several_names_or_nothing(tmp_path: Path) -> None:
+    for row_id in ("gpt--prose--bpb", "gpt--quiz--acc", "kn4--prose--bpb", "kn4--quiz--acc"):
+        store(tmp_path, row_id)
+    with pytest.raises(ValueError, match=r"of the row or model 'gtp'; did you mean gpt\?"):
+        forget(tmp_path, ["kn4--prose--bpb", "gtp"])
+    assert len(baselines(tmp_path)) == 4
+    assert len(forget(tmp_path, ["gpt", "kn4--prose--bpb", "gpt--quiz--acc"])) == 6
+    assert [stored.row_id for stored in baselines(tmp_path)] == ["kn4--quiz--acc"]

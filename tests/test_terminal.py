@@ -71,7 +71,7 @@ def test_red() -> None:
         "    other platform: Linux aarch64 for some, now Linux x86_64\n"
         "  see one:  pytest evalsuite -n0 --eval-model gpt-tiny --eval-task prose\n"
         "  accept:   pytest evalsuite --snapshot-update --eval-model gpt-tiny --eval-task prose\n"
-        "  forget:   evalsuite forget old--prose--bpb\n"
+        "  forget:   evalsuite forget old\n"
         "  report:   eval-report/report.json"
     )
 
@@ -80,6 +80,10 @@ def test_first_run() -> None:
     rows = [fresh(name, task, metric) for name in ("a", "b") for task, metric in METRICS]
     assert screen(rows) == (
         "evalsuite: RED - 8 new of 8 rows expected\n"
+        "  new        a  prose  bpb 2.214 [2.180, 2.249]   ppl 21.53 [20.10, 23.00]\n"
+        "  new        a  quiz  acc 0.312 [0.255, 0.376]   acc_norm 0.330 [0.270, 0.400]\n"
+        "  new        b  prose  bpb 2.214 [2.180, 2.249]   ppl 21.53 [20.10, 23.00]\n"
+        "  new        b  quiz  acc 0.312 [0.255, 0.376]   acc_norm 0.330 [0.270, 0.400]\n"
         "  8 rows have no baseline: record them with `pytest evalsuite --snapshot-update`\n"
         "  report:   eval-report/report.json"
     )
@@ -100,6 +104,7 @@ def test_a_partial_first_run_records_only_what_it_ran() -> None:
     made = screen([fresh("a", "prose", "bpb"), unscored("b", "prose", "bpb", "deselected", None)], partial=True)
     assert made == (
         "evalsuite: RED (partial run) - 1 new of 1 row expected\n"
+        "  new        a  prose  bpb 2.214 [2.180, 2.249]\n"
         "  1 row has no baseline:\n"
         "  record:   pytest evalsuite --snapshot-update --eval-model a --eval-task prose\n"
         "  report:   eval-report/report.json (partial: 1 deselected, lost rows not checked)"
@@ -151,7 +156,8 @@ def test_a_crash_is_one_block_a_task() -> None:
     assert made.startswith("evalsuite: RED - 4 crashed, 4 ok of 8 rows expected\n")
     assert made.count(why) == 2
     assert f"  crashed    gpt  prose  bpb, ppl\n             {why}\n" in made
-    assert "  see one:  pytest evalsuite -n0 --eval-model gpt --eval-task prose\n" in made
+    # In a worker: in one process the model would take the report with it.
+    assert "  see one:  pytest evalsuite -n1 --eval-model gpt --eval-task prose\n" in made
     assert "accept:" not in made
 
 
@@ -360,3 +366,36 @@ def test_the_age_of_a_baseline(hours: float, age: str) -> None:
         report([made], exit_status=0), report_path=PATH, age_now=datetime.fromtimestamp(1_790_000_000, UTC)
     )
     assert f"(baseline {then[:10]}, {age})" in lines[0]
+
+
+def test_a_skipped_entry_is_named_on_red_too() -> None:
+    rows = [regressed(), unscored("mamba", "prose", "bpb", "skipped", "no zoo scorer for tl_arch 'mamba'")]
+    assert "  skipped: mamba prose bpb: no zoo scorer for tl_arch 'mamba'\n" in screen(rows)
+
+
+def test_edited_data_is_named_and_not_unchanged() -> None:
+    note = "20 units of the baseline are missing and are left out"
+    part = verdict(drop=0.0, p=1.0, units=451, missing=["q1", "q2"], notes=[note])
+    made = screen([row("kn4", "quiz", "acc", verdict=part), *model("gpt")], exit_status=0)
+    assert "quiz acc 0.312 [0.255, 0.376] unchanged on 451 items of both\n" in made
+    assert f"  changed data: kn4 quiz acc: {note}\n" in made
+    assert made.count("changed data") == 1
+
+
+def test_a_model_that_is_gone_is_forgotten_at_once_and_a_task_by_its_rows() -> None:
+    gone = [unscored("old", "quiz", metric, "lost", "gone") for metric in ("acc", "acc_norm")]
+    task = [unscored("gpt", "quiz", metric, "lost", "gone") for metric in ("acc", "acc_norm")]
+    made = screen([row("gpt", "prose", "bpb"), *gone, *task])
+    assert [line.split("forget ")[1] for line in made.splitlines() if "forget " in line] == [
+        "old", "gpt--quiz--acc", "gpt--quiz--acc_norm",
+    ]  # fmt: skip
+
+
+def test_nothing_is_forgotten_while_the_manifest_cannot_be_read() -> None:
+    broken = unscored("zoo", "unknown", "acc", "error", "models/zoo.json: not JSON") | {
+        "id": "zoo--unknown--score",
+        "metric": "score",
+    }
+    made = screen([broken, unscored("gpt", "quiz", "acc", "lost", "gone")])
+    assert "not JSON" in made
+    assert "forget" not in made

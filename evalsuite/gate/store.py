@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,12 @@ def baselines(snapshots: Path) -> tuple[Stored, ...]:
     return tuple(sorted(found, key=lambda stored: stored.row_id))
 
 
-def forget(snapshots: Path, row_id: str) -> list[Path]:
-    """Delete a row's baseline and return the files removed.
+def forget(snapshots: Path, names: Sequence[str]) -> list[Path]:
+    """Delete baselines and return the files removed; none is removed where a name is wrong.
+
+    Args:
+        snapshots: the folder of the baselines.
+        names: row ids, or names of models, of which all rows go.
 
     Raises:
         ValueError: no such baseline; the message lists the nearest names.
@@ -65,12 +69,16 @@ def forget(snapshots: Path, row_id: str) -> list[Path]:
     import difflib
 
     rows = baselines(snapshots)
-    matching = [stored for stored in rows if stored.row_id == row_id]
-    if not matching:
-        near = difflib.get_close_matches(row_id, [stored.row_id for stored in rows], n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(f"{snapshots} has no baseline of the row {row_id!r}{hint}")
-    removed = [file for stored in matching for file in (stored.path, *sidecars(stored.path))]
+    matching: dict[Path, None] = {}
+    for name in names:
+        found = [stored.path for stored in rows if name in (stored.row_id, stored.row_id.split("--")[0])]
+        if not found:
+            known = [stored.row_id for stored in rows]
+            near = difflib.get_close_matches(name, [*known, *(row.split("--")[0] for row in known)], n=3)
+            hint = f"; did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
+            raise ValueError(f"{snapshots} has no baseline of the row or model {name!r}{hint}")
+        matching |= dict.fromkeys(found)
+    removed = [file for path in matching for file in (path, *sidecars(path))]
     for file in removed:
         file.unlink()
     return removed

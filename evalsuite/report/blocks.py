@@ -79,6 +79,8 @@ def change(row: Mapping[str, Any]) -> str:
     if verdict is None or row["baseline"] is None:
         return "" if row["state"] in ("ok", "informing") else state_text(row["state"])
     if not verdict["drop"]:
+        if verdict["missing"] or verdict["new"]:
+            return f"unchanged on {count(verdict['units'], units(row))} of both"
         return "unchanged"
     moved = -verdict["drop"] if row["higher_is_better"] else verdict["drop"]
     return signed(moved, decimals(row["value"], moved, of_change=1))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from evalsuite.report.layout import printable
 from evalsuite.report.rows import RED, STATES
 
 
@@ -14,7 +15,7 @@ def semantic_errors(report: Mapping[str, Any]) -> list[str]:
     """Every broken rule as a ``path: message`` line. ``report`` already satisfies the schema."""
     errors = list(_not_finite(report, ""))
     for index, row in enumerate(report["rows"]):
-        errors += [f"rows[{index}].{error} (row {row['id']})" for error in _row_errors(row)]
+        errors += [f"rows[{index}].{error} (row {printable(row['id'])})" for error in _row_errors(row)]
     return [*errors, *_id_errors(report), *_verdict_errors(report)]
 
 

@@ -16,8 +16,8 @@ SNAPSHOTS = "snapshots"
 
 
 def see(row: Mapping[str, Any], command: str = SUITE) -> str:
-    """The command that evaluates ``row`` again, in one process."""
-    return _selecting(row, command, "-n0")
+    """The command that evaluates ``row`` again: in one process, or in a worker where its model kills its process."""
+    return _selecting(row, command, "-n1" if row["state"] == "crashed" else "-n0")
 
 
 def accept(row: Mapping[str, Any], command: str = SUITE) -> str:
@@ -30,10 +30,10 @@ def record_all(command: str = SUITE) -> str:
     return f"{command} {RECORD}"
 
 
-def forget(row: Mapping[str, Any], snapshots: str = SNAPSHOTS) -> str:
-    """The command that deletes the baseline of ``row``, which is in the folder ``snapshots``."""
+def forget(name: str, snapshots: str = SNAPSHOTS) -> str:
+    """The command that deletes the baseline of a row, or those of a model, in the folder ``snapshots``."""
     where = "" if snapshots == SNAPSHOTS else f" --eval-snapshots {shlex.quote(snapshots)}"
-    return f"evalsuite forget {shlex.quote(row['id'])}{where}"
+    return f"evalsuite forget {shlex.quote(name)}{where}"
 
 
 def in_suite(row: Mapping[str, Any]) -> bool:

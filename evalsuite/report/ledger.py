@@ -7,6 +7,7 @@ object: hooks feed it node ids and reports, `complete` gives the rows of the rep
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,17 @@ class Ledger:
             except OSError as error:
                 raise pytest.UsageError(f"--eval-out {self.folder}: no report can be written there ({error})") from None
         return self._log
+
+    def check(self) -> None:
+        """See that the folder, which is not there, can be made, without making it.
+
+        Raises:
+            pytest.UsageError: it cannot.
+        """
+        above = next(parent for parent in self.folder.parents if parent.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            why = "no write permission" if above.is_dir() else "no folder"
+            raise pytest.UsageError(f"--eval-out {self.folder}: no report can be written there ({above}: {why})")
 
     def close(self) -> None:
         """Close the row log."""

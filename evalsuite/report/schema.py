@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from evalsuite.report.layout import printable
+
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
@@ -43,7 +45,7 @@ def _row_name(document: Mapping[str, Any], path: list[str | int]) -> str:
     match path:
         case ["rows", int(index), *_] if isinstance(row := document["rows"][index], Mapping):
             name = row.get("id") or row.get("model")
-            return f" (row {name})" if name else ""
+            return f" (row {printable(str(name))})" if name else ""
     return ""
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from evalsuite.names import MANIFEST_ROW
 from evalsuite.report import commands
 from evalsuite.report.baselines import age, identity
 from evalsuite.report.blocks import block, change, fold, numbers, short_verdict, state_text, value_text
@@ -92,16 +93,25 @@ def _notices(rows: Rows, command: str) -> list[str]:
     if improved:
         lines.append("  the baselines of improved rows are stale:")
         lines += _command_lines("accept:", _accepting(improved, command))
+    return [*lines, *_quiet(rows, ("blind", "skipped"))]
+
+
+def _quiet(rows: Rows, states: Sequence[str]) -> list[str]:
+    """Green rows that guard nothing, or less than their baseline did, each with why."""
     quiet: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        if row["state"] in ("blind", "skipped"):
-            notes = row["verdict"]["notes"] if row["verdict"] else []
-            why = row["reason"] or "; ".join(notes) or "no reason was given"
+        verdict = row["verdict"] or {"notes": [], "missing": [], "new": []}
+        if row["state"] in states:
+            why = row["reason"] or "; ".join(verdict["notes"]) or "no reason was given"
             quiet.setdefault((row["state"], row["model"], row["task"], why), []).append(row["metric"])
+        elif row["state"] not in RED and (verdict["missing"] or verdict["new"]):
+            changed = ("changed data", row["model"], row["task"], "; ".join(verdict["notes"]))
+            quiet.setdefault(changed, []).append(row["metric"])
+    lines: list[str] = []
     for (state, model, task, why), metrics in list(quiet.items())[:_MOST_BLOCKS]:
         lines += paragraph(f"{state}: {model} {task} {', '.join(metrics)}: {why}", indent=4, first="  ")
     if len(quiet) > _MOST_BLOCKS:
-        lines.append(f"  ... and {len(quiet) - _MOST_BLOCKS} more blind or skipped (all in the report)")
+        lines.append(f"  ... and {len(quiet) - _MOST_BLOCKS} more such rows (all in the report)")
     return lines
 
 
@@ -130,8 +140,20 @@ def _red(report: Mapping[str, Any], rows: Rows, command: str, snapshots: str) ->
     baselines = identity(bad, report["provenance"]) or identity(rows if gates else [], report["provenance"])
     if baselines:
         lines += flow(baselines, gap=" ", indent=4, first="  ")
-    lost = [commands.forget(row, snapshots) for row in bad if row["state"] == "lost"]
-    return [*lines, *_next_commands(rows, bad, gates, verdict["partial"], command), *_command_lines("forget:", lost)]
+    lines += _quiet(rows, ("skipped",))
+    lines += _next_commands(rows, bad, gates, verdict["partial"], command)
+    return [*lines, *_command_lines("forget:", _forgetting(rows, snapshots))]
+
+
+def _forgetting(rows: Rows, snapshots: str) -> list[str]:
+    """Commands for rows that were taken out on purpose: a model at once where nothing else of it is left. None while
+    the manifest cannot be read, for then everything looks lost."""
+    if any(row["id"] == MANIFEST_ROW for row in rows):
+        return []
+    kept = {row["model"] for row in rows if row["state"] != "lost"}
+    lost = [row for row in rows if row["state"] == "lost"]
+    names = dict.fromkeys(row["id"] if row["model"] in kept else row["model"] for row in lost)
+    return [commands.forget(name, snapshots) for name in names]
 
 
 def _next_commands(rows: Rows, bad: Rows, gates: Mapping[str, str], partial: bool, command: str) -> list[str]:
@@ -139,6 +161,7 @@ def _next_commands(rows: Rows, bad: Rows, gates: Mapping[str, str], partial: boo
     new = [row for row in bad if row["state"] == "new"]
     if new:
         have = "row has" if len(new) == 1 else "rows have"
+        lines += _new(new)
         # Recording everything would also accept what changed in rows that have a baseline.
         if not partial and not any(row["baseline"] for row in rows) and all(commands.in_suite(row) for row in new):
             lines.append(f"  {len(new)} {have} no baseline: record them with `{commands.record_all(command)}`")
@@ -153,6 +176,19 @@ def _next_commands(rows: Rows, bad: Rows, gates: Mapping[str, str], partial: boo
     )
     if gates:
         lines += _command_lines("all rows:", [commands.record_all(command)])
+    return lines
+
+
+def _new(rows: Rows) -> list[str]:
+    """What is about to be recorded: a line a model and task."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        tasks.setdefault((row["model"], row["task"]), []).append(f"{printable(row['metric'])} {value_text(row)}")
+    lines: list[str] = []
+    for (model, task), parts in list(tasks.items())[:_MOST_BLOCKS]:
+        lines += flow(parts, gap="   ", indent=13, first=f"  new        {printable(model)}  {printable(task)}  ")
+    if len(tasks) > _MOST_BLOCKS:
+        lines.append(f"  ... and {count(len(tasks) - _MOST_BLOCKS, 'task')} more (all in the report)")
     return lines
 
 

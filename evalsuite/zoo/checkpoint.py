@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from evalsuite.result import Floats
 from evalsuite.scoring.windows import strided_spans
-from evalsuite.zoo.config import read_config
+from evalsuite.zoo.config import ConfigError, read_config
 from evalsuite.zoo.registry import family_of
 
 __all__ = ["kind_of", "lm_token_nlls", "load_model", "parameter_count", "read_config"]
@@ -37,7 +38,13 @@ def load_model(model_dir: str | os.PathLike[str]) -> Any:
         KeyError: "no zoo scorer for ..."; or a tensor is missing or not known.
         ValueError: a bad configuration or a damaged file.
     """
-    return import_module(family_of(read_config(model_dir)).module).load(model_dir)
+    family = family_of(read_config(model_dir))
+    try:
+        return import_module(family.module).load(model_dir)
+    except ConfigError as error:
+        file = Path(model_dir) / "config.json"
+        where = file if file.is_file() else f"{model_dir}: no config.json, and the file's metadata does not replace it"
+        raise ValueError(f"{where}: {error}") from None
 
 
 def lm_token_nlls(model: Any, arch: str, cfg: Mapping[str, Any], ids: ArrayLike, entry: Mapping[str, Any]) -> Floats:

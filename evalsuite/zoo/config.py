@@ -12,6 +12,10 @@ from evalsuite.zoo.tensors import read_header
 Config = Mapping[str, object]
 
 
+class ConfigError(ValueError):
+    """A key of a configuration that is missing or holds something else than expected."""
+
+
 def read_config(model_dir: str | os.PathLike[str]) -> dict[str, object]:
     """Read a checkpoint's configuration.
 
@@ -59,21 +63,21 @@ def tokenizer_of(config: Config) -> str:
     if named is None:
         return "bytes" if str(config.get("vocab_size")) == "256" else "file"
     if named not in ("bytes", "file"):
-        raise ValueError(f"config key 'tl_tokenizer': found {named!r}, expected 'bytes' or 'file'")
+        raise ConfigError(f"config key 'tl_tokenizer': found {named!r}, expected 'bytes' or 'file'")
     return str(named)
 
 
 def check_arch(config: Config, arch: str) -> None:
     """Raise ValueError unless the configuration is of this architecture."""
     if config.get("tl_arch") != arch:
-        raise ValueError(f"config key 'tl_arch': found {config.get('tl_arch')!r}, expected {arch!r}")
+        raise ConfigError(f"config key 'tl_arch': found {config.get('tl_arch')!r}, expected {arch!r}")
 
 
 def size(config: Config, key: str) -> int:
     """An integer of at least 1. ValueError where it is missing or something else."""
     value = _required(config, key)
     if type(value) is not int or value < 1:
-        raise ValueError(f"config key {key!r}: found {value!r}, expected an integer of at least 1")
+        raise ConfigError(f"config key {key!r}: found {value!r}, expected an integer of at least 1")
     return value
 
 
@@ -81,7 +85,7 @@ def positive(config: Config, key: str, default: float) -> float:
     """A number above 0, or the default where the key is absent."""
     value = config.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"config key {key!r}: found {value!r}, expected a number above 0")
+        raise ConfigError(f"config key {key!r}: found {value!r}, expected a number above 0")
     return float(value)
 
 
@@ -89,7 +93,7 @@ def flag(config: Config, key: str) -> bool:
     """True or false. ValueError where it is missing or something else."""
     value = _required(config, key)
     if not isinstance(value, bool):
-        raise ValueError(f"config key {key!r}: found {value!r}, expected true or false")
+        raise ConfigError(f"config key {key!r}: found {value!r}, expected true or false")
     return value
 
 
@@ -97,11 +101,11 @@ def one_of(config: Config, key: str, allowed: tuple[str, ...]) -> str:
     """One of the allowed strings. ValueError where it is missing or something else."""
     value = _required(config, key)
     if value not in allowed:
-        raise ValueError(f"config key {key!r}: found {value!r}, expected one of {', '.join(allowed)}")
+        raise ConfigError(f"config key {key!r}: found {value!r}, expected one of {', '.join(allowed)}")
     return str(value)
 
 
 def _required(config: Config, key: str) -> object:
     if key not in config:
-        raise ValueError(f"config: missing key {key!r}")
+        raise ConfigError(f"config: missing key {key!r}")
     return config[key]

@@ -98,7 +98,8 @@ def family_of(config: Mapping[str, object]) -> Family:
             return FAMILIES[arch]
         if installed := _installed(arch):
             return installed
-    raise KeyError(f"no zoo scorer for tl_arch {arch!r}")
+    missing = "; config.json names no architecture" if arch is None else ""
+    raise KeyError(f"no zoo scorer for tl_arch {arch!r}{missing}")
 
 
 @cache
