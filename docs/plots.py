@@ -26,6 +26,7 @@ def training_curves(out: Path) -> None:
         axes.plot([100 * step / steps[-1] for step in steps], [bits for _, bits in points], label=name, linewidth=1.5)
     left.set(title="language models", ylabel="training loss, bits per byte", xlabel="% of training", ylim=(1.5, 4.5))
     right.set(title="other families", ylabel="training loss, bits per prediction", xlabel="% of training")
+    right.set_yscale("log")  # ELECTRA's loss is a sum of two, one of them weighted
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=9)
         axes.grid(alpha=0.25)

@@ -14,7 +14,9 @@ def example() -> str:
     return code
 
 
-def test_the_example_records_a_row_and_turns_red_when_the_bot_gets_worse(project: Project) -> None:
+def test_the_example_records_a_row_and_turns_red_when_the_bot_gets_worse(recorded: Project) -> None:
+    """Also beside the rows of a zoo, which share the level with it."""
+    project = recorded
     file = project.path / "tests" / "test_support.py"
     file.parent.mkdir()
     file.write_text(example())
@@ -33,7 +35,7 @@ def test_the_example_records_a_row_and_turns_red_when_the_bot_gets_worse(project
 
 
 def test_the_example_is_short() -> None:
-    assert len(example().strip().splitlines()) <= 32
+    assert len(example().strip().splitlines()) <= 44
 
 
 def test_links_lead_somewhere() -> None:
