@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -c constraints.txt
 
-.PHONY: eval test lint recipes clean
+.PHONY: eval test lint recipes mutants clean
 
 eval: $(VENV)/.eval-ready
 	$(BIN)/python -m pytest evalsuite -n auto $(ARGS)
@@ -22,6 +22,11 @@ lint: $(VENV)/.test-ready
 # Trains every model of the zoo again, somewhat over an hour; electra and classifier start from bert.
 recipes: $(VENV)/.eval-ready
 	set -e; for recipe in bigram ngram nplm gru gpt llama word2vec phonemes_gru phonemes_transformer bert electra classifier; do $(BIN)/python models/recipes/$$recipe.py; done
+
+# Plants small faults in the scoring and the statistics and counts how many the tests find: half an hour on two cores.
+mutants: $(VENV)/.test-ready
+	OMP_NUM_THREADS=1 $(BIN)/mutmut run --max-children 2
+	$(BIN)/python benchmarks/mutation_score.py --survivors
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make needs $(PYTHON); install Python 3.11 or newer, or set PYTHON=..."; exit 1; }
@@ -43,4 +48,4 @@ $(VENV)/.test-ready: $(VENV)/.eval-ready
 	@touch $@
 
 clean:
-	rm -rf $(VENV) eval-report build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) eval-report mutants build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
