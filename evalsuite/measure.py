@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from evalsuite.cases import Case
 from evalsuite.provenance import content_hash, sha256_of_files
 from evalsuite.result import Measurement
+from evalsuite.tasks.similarity import similarity_path
 from evalsuite.tasks.task import METRICS_OF_KIND, Task
 from evalsuite.zoo.checkpoint import kind_of, load_model, parameter_count, read_config
 from evalsuite.zoo.manifest import Entry
@@ -88,10 +89,11 @@ def measure_task(loaded: Loaded, entry: Entry, task: Task, rng: PCG32) -> dict[s
     """
     from evalsuite.evals.by_kind import measure_kind
 
+    data = similarity_path(task.data) if task.kind == "embeddings" else task.data
     source = {
         **loaded.source,
         "data": _shown(task.data, entry.root),
-        "data_sha256": sha256_of_files(task.data) if task.data.is_file() else None,
+        "data_sha256": sha256_of_files(data) if data.is_file() else None,
     }
     settings = {**task.settings, **entry.raw}
     return measure_kind(entry.name, task, loaded.model, loaded.config, settings, rng, source)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, LlamaForCausalLM, PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
 from transformers import LlamaConfig as HFLlamaConfig
-from transformers import LlamaForCausalLM, PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
 
 from evalsuite.scoring.engine import span_nlls
 from evalsuite.scoring.model import CausalModel
@@ -65,17 +65,21 @@ SCALED = {"factor": 4.0, "original_max_position_embeddings": 16}
 
 
 def same_logits(theirs: PreTrainedModel, directory: Path) -> None:
-    """What Hugging Face saves loads here and gives its logits."""
+    """What Hugging Face saves loads here, gives its logits, and goes back."""
     torch.manual_seed(1)
     for parameter in theirs.parameters():  # far from the initialisation, where all gains are 1 and all biases 0
         parameter.data += 0.1 * torch.randn_like(parameter)
     theirs.eval().save_pretrained(directory)
     ours = llama.load(directory)
     ids = torch.randint(50, (3, 40), generator=torch.Generator().manual_seed(2))
+    llama.save(ours, directory / "back")
+    back = AutoModelForCausalLM.from_pretrained(directory / "back").eval()
+    assert type(back) is type(theirs)
     with torch.no_grad():
         expected = theirs(ids).logits
         torch.testing.assert_close(ours(ids), expected, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(ours(ids[0].numpy()), expected[0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(back(ids).logits, expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +164,33 @@ def test_save_and_load_give_the_same_bytes(tmp_path: Path) -> None:
     assert loaded.config.rope == config.rope
 
 
+def test_training_starts_from_small_matrices_and_no_biases() -> None:
+    torch.manual_seed(0)
+    model = llama.Llama(llama.LlamaConfig(500, 32, 48, 1, 2, 1, 32, tl_qkv_bias=True))
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            assert not parameter.any()
+        elif parameter.dim() == 1:
+            assert (parameter == 1).all()
+        else:
+            assert parameter.std().item() == pytest.approx(0.02, rel=0.1)
+
+
+def test_nulls_stand_for_defaults() -> None:
+    needed = {key: CONFIG[key] for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")}
+    config = {"model_type": "llama", "num_attention_heads": 4} | needed
+    sizes = ("num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_theta")
+    nulls = dict.fromkeys((*sizes, "hidden_act", "rope_scaling", "tie_word_embeddings", "attention_bias"))
+    expected = llama.LlamaConfig(7, 8, 12, 2, 4, 4, 2048, tl_tokenizer="file")
+    assert llama.LlamaConfig.from_dict(config) == llama.LlamaConfig.from_dict(config | nulls) == expected
+
+
+def test_tl_pos_may_name_the_scheme() -> None:
+    yarn = {"rope_type": "yarn", "factor": 2.0}
+    config = llama.LlamaConfig.from_dict(CONFIG | {"tl_pos": "yarn", "rope_scaling": yarn})
+    assert config == llama.LlamaConfig.from_dict(CONFIG | {"rope_scaling": yarn})
+
+
 def test_derived_tensors_are_left_out_and_half_precision_is_widened(checkpoint: Path) -> None:
     weights = checkpoint / "model.safetensors"
     expected = load_model(checkpoint)(np.array(CASE["ids"]))
@@ -184,15 +215,30 @@ def test_derived_tensors_are_left_out_and_half_precision_is_widened(checkpoint: 
         ),
         ({"head_dim": 3}, "head_dim 3 is odd"),
         ({"attention_bias": True}, "config key 'attention_bias': found True, only False is supported"),
-        ({"tl_attention": "mla"}, "config key 'tl_attention': found 'mla', only 'gqa' is supported"),
-        ({"tl_sliding_window": 4}, "config key 'tl_sliding_window': found 4"),
+        ({"tl_attention": "mla"}, "config key 'tl_attention': found 'mla', only 'mha' or 'gqa' or 'mqa' is supported"),
+        ({"model_type": "gemma"}, "config key 'model_type': found 'gemma', only 'llama' or 'qwen2' is supported"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "'layer_types': found 'sliding_attention', only"),
+        ({"tl_pos": "alibi"}, "config key 'tl_pos': found 'alibi'"),
+        ({"tl_pos": "yarn"}, "config key 'tl_pos': found 'yarn' beside rope_type 'default'"),
+        ({"tl_sliding_window": 4}, "config key 'tl_sliding_window': found 4, only null is supported"),
         ({"tl_num_experts": 8}, "config key 'tl_num_experts': found 8"),
         ({"hidden_act": "relu"}, "config key 'hidden_act': found 'relu', expected one of silu, gelu_pytorch_tanh"),
         ({"rope_scaling": {"rope_type": "dynamic", "factor": 2}}, "config key 'rope_type': found 'dynamic'"),
         ({"rope_scaling": {"rope_type": "linear"}}, "rope_type 'linear' needs a factor"),
         ({"rope_scaling": {"rope_type": "linear", "factor": 2, "beta_fast": 3}}, "'beta_fast' means nothing to"),
         ({"rope_scaling": 4}, "config key 'rope_scaling': found 4, expected an object"),
-        ({"vocab_size": None}, "config key 'vocab_size': found None"),
+        (
+            {"rope_parameters": {"rope_type": "linear"}},
+            "config key 'rope_parameters': rope_type 'linear' needs a factor",
+        ),
+        ({"rope_scaling": {"rope_type": "ntk", "factor": 2}}, "head_dim 2 has a single frequency"),
+        ({"rope_theta": 1, "rope_scaling": {"rope_type": "yarn", "factor": 2}}, "config key 'rope_theta': found 1"),
+        (
+            {"rope_scaling": {"rope_type": "llama3", "factor": 2, "low_freq_factor": 4}},
+            "config key 'high_freq_factor': found 4.0, expected more than low_freq_factor, 4.0",
+        ),
+        ({"vocab_size": 0}, "config key 'vocab_size': found 0"),
+        ({"vocab_size": None}, "missing key 'vocab_size'"),
     ],
 )
 def test_a_bad_configuration_names_its_key(checkpoint: Path, fields: dict[str, Any], reason: str) -> None:
@@ -200,6 +246,7 @@ def test_a_bad_configuration_names_its_key(checkpoint: Path, fields: dict[str, A
     with pytest.raises(ValueError) as caught:
         load_model(checkpoint)
     assert reason in str(caught.value)
+    assert str(checkpoint / "config.json") in str(caught.value)
 
 
 def test_loading_is_strict(checkpoint: Path) -> None:

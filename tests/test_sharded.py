@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from evalsuite.zoo import load_model
+from evalsuite.zoo import load_model, save_word2vec
 from evalsuite.zoo.families import gpt, llama
 
 INDEX = "model.safetensors.index.json"
@@ -49,6 +49,12 @@ def test_every_family_reads_them(tmp_path: Path) -> None:
     assert all(torch.equal(tensor, whole[name]) for name, tensor in load_model(tmp_path).state_dict().items())
 
 
+def test_word_vectors_too(tmp_path: Path) -> None:
+    save_word2vec([[1.0, 2.0], [3.0, 4.0]], ["a", "b"], tmp_path)
+    shard(tmp_path, 1)
+    assert load_model(tmp_path).table.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
 def refused(directory: Path, kind: type[Exception], reason: str) -> None:
     with pytest.raises(kind) as caught:
         load_model(directory)
@@ -83,6 +89,7 @@ def test_a_tensor_in_two_shards(directory: Path) -> None:
         ("[]", 'expected an object "weight_map"'),
         ('{"weight_map": {}}', 'expected an object "weight_map"'),
         ('{"weight_map": {"a": 3}}', 'expected an object "weight_map"'),
+        ('{"weight_map": {"a": ""}}', "the shard '' is no plain file name"),
         ('{"weight_map": {"a": "../secret.safetensors"}}', "'../secret.safetensors' is no plain file name"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Word vectors and word similarity: reading, Spearman with its interval, and what the gate sees of a pair."""
+"""Word similarity: the pairs read, Spearman with its interval, and what the gate sees of a pair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
 from scipy import stats as scipy_stats
 
 from evalsuite.evals.similarity import measure_similarity
@@ -19,7 +18,6 @@ from evalsuite.gate.verdict import judge
 from evalsuite.result import Measurement
 from evalsuite.tasks.similarity import WordPair, read_similarity, similarity_path
 from evalsuite.tasks.task import Task
-from evalsuite.zoo import load_model, save_word2vec
 from evalsuite.zoo.families.word2vec import WordVectors
 
 TASK = Task("words", "embeddings", Path("words.tsv"), ("spearman",), ("spearman",))
@@ -37,48 +35,6 @@ def random_vectors(words: int, seed: int = 0) -> WordVectors:
 def all_pairs(words: int, seed: int = 1) -> list[WordPair]:
     rng = np.random.default_rng(seed)
     return [WordPair(f"w{a}", f"w{b}", float(rng.integers(0, 10))) for a in range(words) for b in range(a + 1, words)]
-
-
-# Checkpoints
-
-
-def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
-    table = np.arange(6, dtype=np.float64).reshape(3, 2)
-    save_word2vec(table, ["a", "é", "c"], tmp_path)
-    found, words = load_model(tmp_path)  # unpacks, as the first seed's loader does
-    np.testing.assert_array_equal(found, table)
-    assert found.dtype == np.float32
-    assert words == ["a", "é", "c"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("vocab.json", '["a", "b"]', "2 words, config.json gives vocab_size 3"),
-        ("vocab.json", '["a", "b", "a"]', "the word 'a' stands twice"),
-        ("vocab.json", '{"a": 1}', "expected a list of words"),
-        ("vocab.json", '["a", 2, "c"]', "expected a list of words"),
-        ("vocab.json", "[", "not JSON"),
-        ("config.json", '{"tl_arch": "word2vec", "vocab_size": 3, "hidden_size": 4}', "has shape [3, 2]"),
-        ("config.json", '{"tl_arch": "word2vec", "vocab_size": 3}', "missing key 'hidden_size'"),
-    ],
-)
-def test_a_broken_checkpoint_says_what_is_wrong(tmp_path: Path, name: str, content: str, reason: str) -> None:
-    save_word2vec(np.ones((3, 2)), ["a", "b", "c"], tmp_path)
-    (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError) as caught:
-        load_model(tmp_path)
-    assert reason in str(caught.value)
-
-
-def test_missing_and_other_tensors(tmp_path: Path) -> None:
-    save_word2vec(np.ones((3, 2)), ["a", "b", "c"], tmp_path)
-    save_file({"vectors": np.ones((3, 2), np.float32)}, tmp_path / "model.safetensors")
-    with pytest.raises(KeyError, match=r"found the tensors \['vectors'\], expected embeddings alone"):
-        load_model(tmp_path)
-    (tmp_path / "vocab.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"vocab.json: no such file"):
-        load_model(tmp_path)
 
 
 # Data
@@ -153,10 +109,43 @@ def test_the_value_is_the_mean_of_the_pairs_scores(seed: int, words: int) -> Non
     assert row.lo <= row.value <= row.hi
 
 
+@settings(max_examples=50, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    given_scores=st.lists(st.sampled_from([0.0, 1.0]), min_size=15, max_size=15).filter(lambda s: len(set(s)) == 2),
+)
+def test_no_pair_scores_beyond_the_bounds(seed: int, given_scores: list[float]) -> None:
+    pairs = [WordPair(pair.first, pair.second, score) for pair, score in zip(all_pairs(6), given_scores, strict=True)]
+    row = measured(random_vectors(6, seed), pairs)
+    assert row.bounds is not None
+    low, high = row.bounds
+    assert low <= row.scores.scores.min() <= row.scores.scores.max() <= high
+
+
+def test_the_bounds_approach_three_where_nothing_is_tied() -> None:
+    pairs = [WordPair(pair.first, pair.second, float(at)) for at, pair in enumerate(all_pairs(5))]
+    assert measured(random_vectors(5), pairs).bounds == pytest.approx(
+        (-27 / 11, 27 / 11)
+    )  # 3 (n - 1) / (n + 1), n = 10
+
+
+def test_the_bounds_are_wider_where_many_are_tied() -> None:
+    """One similar pair among 31, which has the lowest cosine: it scores below -3, and being lost is no gain."""
+    angles = np.linspace(0.0, 3.0, 32)
+    vectors = WordVectors(
+        np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32), [f"w{at}" for at in range(32)]
+    )
+    row = measured(vectors, [WordPair("w0", f"w{at}", float(at == 31)) for at in range(1, 32)])
+    assert row.bounds is not None
+    assert row.bounds[0] == pytest.approx(row.scores.scores[-1])
+    assert row.bounds[0] < -3
+
+
 def test_unknown_words_are_skipped() -> None:
     pairs = all_pairs(6)
     row = measured(random_vectors(6), [*pairs, WordPair("w0", "unheard", 3.0), WordPair("W1", "w2", 3.0)])
     assert row.n == len(pairs)
+    assert row.source == {"params": None, "pairs": len(pairs) + 2, "covered": len(pairs)}
     assert row.value == measured(random_vectors(6), pairs).value
     with pytest.raises(ValueError, match="1 of 2 pairs have both words in the vocabulary, at least 2 are needed"):
         measured(random_vectors(2), [WordPair("w0", "w1", 1.0), WordPair("king", "queen", 2.0)])

@@ -1,6 +1,6 @@
 """The table of metrics: direction, range, smallest drop that matters, interval; and a measurement from scores.
 
-Intervals (`spec`: Wilson 1927; Liang and Zeger 1986 with the CR1 correction; Student t):
+Intervals (Wilson 1927; Liang and Zeger 1986 with the CR1 correction; Student t; Bonett and Wright 2000):
 
 ====================  =================================================================================================
 ``wilson``            0/1 scores of independent units
@@ -9,6 +9,7 @@ Intervals (`spec`: Wilson 1927; Liang and Zeger 1986 with the CR1 correction; St
 ``block-t``           the same over blocks of one long text: speaks of this text only
 ``token-t``           Student t on tokens of a text too short for blocks: too narrow, since tokens depend on each other
 ``t``                 Student t on independent units
+``bonett-wright``     Spearman's correlation, through its inverse hyperbolic tangent
 ``none``              a single unit: no interval can be had, its ends equal the value
 ====================  =================================================================================================
 """

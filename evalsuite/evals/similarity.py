@@ -7,7 +7,9 @@ and ry the centred average ranks of the n cosines and scores,
 
     rho = sum rx ry / sqrt(sum rx^2 sum ry^2) = mean of n rx ry / sqrt(sum rx^2 sum ry^2)
 
-so a pair's term of that mean is its score, and the sign-flip test swaps the two models' ranks of a pair.
+so a pair's term of that mean is its score, and the sign-flip test swaps the two models' ranks of a pair. No term is
+beyond n max|rx| max|ry| / sqrt(sum rx^2 sum ry^2), which is 3 (n - 1) / (n + 1) without ties and more where many are
+tied. A pair that is not covered any more takes the lower end: the worst that the baseline's ranks could make of it.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalsuite.evals.metrics import METRICS
 from evalsuite.provenance import content_hash
@@ -29,9 +32,8 @@ if TYPE_CHECKING:
 SHORTEST = 1e-8
 """A shorter vector counts as this long."""
 
-BOUNDS = (-3.0, 3.0)
-"""What a pair's score comes to at the ends of two rankings without ties: n (n/2)^2 over n^3 / 12. A pair that was
-scored before and is not covered any more takes the worse end."""
+ROUNDING = 1e-9
+"""Of a pair's score: less than any change of a rank makes of it."""
 
 
 def measure_similarity(
@@ -40,6 +42,13 @@ def measure_similarity(
     """The row of one set of pairs, as ``spearman``.
 
     The interval is Bonett and Wright's; `Measurement.v1_interval` is Fisher's z, as the first seed has it.
+
+    Args:
+        model_name: the model's part of the row id.
+        task: the task.
+        vectors: table [V, d] and words.
+        pairs: words with the score they were given, in any unit: ranks alone count.
+        source: facts for the report, to which the numbers of pairs are added, all and covered.
 
     Raises:
         ValueError: fewer than two pairs are covered, or all of them have one cosine or one score.
@@ -53,23 +62,24 @@ def measure_similarity(
             f"{len(covered)} of {len(pairs)} pairs have both words in the vocabulary, at least 2 are needed: the task "
             f"is in another language or case than the vectors"
         )
-    table = np.asarray(vectors.table, dtype=np.float64)
     cosines = _cosines(
-        table[[row_of[pair.first] for pair in covered]], table[[row_of[pair.second] for pair in covered]]
+        vectors.table[[row_of[pair.first] for pair in covered]],
+        vectors.table[[row_of[pair.second] for pair in covered]],
     )
     given = np.array([pair.score for pair in covered])
     rho = spearman(cosines, given)
     n = len(covered)
     middle = (n + 1) / 2.0
     one, two = average_ranks(cosines) - middle, average_ranks(given) - middle
-    terms = n * one * two / np.sqrt((one @ one) * (two @ two))
+    spread = np.sqrt((one @ one) * (two @ two))
+    bound = float(n * np.abs(one).max() * np.abs(two).max() / spread)
     facts = METRICS["spearman"]
     scores = Scores(
         _names(covered),
         tuple(content_hash(pair.first, pair.second, repr(pair.score)) for pair in covered),
-        terms,
+        n * one * two / spread,
         np.ones(n),
-        tolerance=np.zeros(n),
+        tolerance=np.full(n, ROUNDING),
         details=tuple(
             {"input": f"{pair.first} {pair.second}", "expected": pair.score, "answer": float(cosine)}
             for pair, cosine in zip(covered, cosines, strict=True)
@@ -86,17 +96,18 @@ def measure_similarity(
         scores,
         higher_is_better=facts.higher_is_better,
         min_drop=facts.min_drop,
-        bounds=BOUNDS,
+        bounds=(-bound, bound),
         # Of all pairs: a vocabulary that lost words does not change the task.
         task_hash=content_hash(*(f"{pair.first}\t{pair.second}\t{pair.score!r}" for pair in pairs)),
         v1_interval=_around(rho, fisher_z_interval(rho, n)),
-        source=source,
+        source={**source, "pairs": len(pairs), "covered": n},
     )
     return {"spearman": row}
 
 
-def _cosines(one: Floats, two: Floats) -> Floats:
-    """Cosines of the rows of two arrays [n, d], each [n]."""
+def _cosines(first: NDArray[np.float32], second: NDArray[np.float32]) -> Floats:
+    """Cosines of the rows of two arrays [n, d], float64 [n]."""
+    one, two = first.astype(np.float64), second.astype(np.float64)
     lengths = [np.maximum(np.linalg.norm(rows, axis=1), SHORTEST) for rows in (one, two)]
     cosines: Floats = (one * two).sum(axis=1) / (lengths[0] * lengths[1])
     return cosines

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from evalsuite.zoo.config import Config, write_config
-from evalsuite.zoo.tensors import load_strict, read_shards, read_tensors, require, write_tensors
+from evalsuite.zoo.tensors import load_strict, read_checkpoint, require, write_tensors
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -23,10 +23,7 @@ def load_module(
     last: tuple[str, ...] = (),
     skip: Callable[[str], bool] = lambda _name: False,
 ) -> M:
-    """Build a module and fill it with the directory's tensors, in eval mode.
-
-    They are those of ``model.safetensors`` or, where that is absent, of the shards that
-    ``model.safetensors.index.json`` lists.
+    """Build a module and fill it with the directory's tensors, sharded or not, in eval mode.
 
     Args:
         model_dir: the checkpoint directory.
@@ -39,12 +36,7 @@ def load_module(
         KeyError: a tensor is missing or not known.
         ValueError: a damaged file, a wrong shape, NaN or infinite weights.
     """
-    weights = Path(model_dir) / "model.safetensors"
-    index = Path(f"{weights}.index.json")
-    if index.is_file() and not weights.is_file():
-        weights, tensors = index, read_shards(index)
-    else:
-        tensors, _ = read_tensors(weights)
+    tensors, weights = read_checkpoint(model_dir)
     tensors = {name: tensor for name, tensor in tensors.items() if not skip(name)}
     for name in last:
         require(tensors, name, weights)

@@ -15,7 +15,7 @@ trained on divides some of the frequencies by a factor s; which ones is the sche
             ``high_freq_factor``, and a mixture between that is linear in the inverse wavelength (Llama 3.1, 2024).
 
 Angles are float32, as Hugging Face computes them: wider ones would give other scores far into a text. Only a model that
-is cast to float64 has float64 angles too.
+is cast to float64 has float64 angles, cosines and sines: nothing in it is then coarser than the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from evalsuite.zoo.config import Config, flag, one_of, positive
+from evalsuite.zoo.config import Config, ConfigError, flag, one_of, positive
 
 TYPES = ("default", "linear", "ntk", "yarn", "llama3")
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -55,6 +55,17 @@ class Rope:
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
 
+    def __post_init__(self) -> None:
+        if self.rope_type == "llama3" and self.low_freq_factor >= self.high_freq_factor:
+            raise ConfigError(
+                f"config key 'high_freq_factor': found {self.high_freq_factor!r}, expected more than low_freq_factor, "
+                f"{self.low_freq_factor!r}"
+            )
+        if self.rope_type == "yarn" and self.rope_theta == 1.0:
+            raise ConfigError(
+                "config key 'rope_theta': found 1, which makes all frequencies equal: yarn cannot part them"
+            )
+
     @classmethod
     def from_config(cls, config: Config, max_len: int) -> Rope:
         """Read ``rope_theta`` and ``rope_scaling``, or the ``rope_parameters`` that newer configurations have instead.
@@ -66,9 +77,10 @@ class Rope:
         Raises:
             ValueError: an unknown scheme, a key that the scheme does not have, or a number that is none.
         """
-        given = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        where = "rope_parameters" if config.get("rope_parameters") else "rope_scaling"
+        given = config.get(where) or {}
         if not isinstance(given, Mapping):
-            raise ValueError(f"config key 'rope_scaling': found {given!r}, expected an object")
+            raise ConfigError(f"config key {where!r}: found {given!r}, expected an object")
         values = {"rope_theta": config.get("rope_theta", 10000.0)} | dict(given)
         kind = one_of({"rope_type": values.pop("rope_type", values.pop("type", "default"))}, "rope_type", TYPES)
         theta = positive(values, "rope_theta", 10000.0)
@@ -76,12 +88,12 @@ class Rope:
             key: value for key, value in values.items() if key not in ("rope_theta", "type") and value is not None
         }
         if unknown := sorted(values.keys() - set(KEYS[kind])):
-            raise ValueError(
-                f"config key 'rope_scaling': {unknown[0]!r} means nothing to rope_type {kind!r}, which reads "
+            raise ConfigError(
+                f"config key {where!r}: {unknown[0]!r} means nothing to rope_type {kind!r}, which reads "
                 f"{', '.join(KEYS[kind]) or 'nothing else'}"
             )
         if kind != "default" and "factor" not in values:
-            raise ValueError(f"config key 'rope_scaling': rope_type {kind!r} needs a factor")
+            raise ConfigError(f"config key {where!r}: rope_type {kind!r} needs a factor")
         numbers = {key: positive(values, key, getattr(cls, key)) for key in values if key != "truncate"}
         if "original_max_position_embeddings" in KEYS[kind]:
             numbers.setdefault("original_max_position_embeddings", float(max_len))
@@ -116,7 +128,7 @@ class Rope:
                 low, high = math.floor(low), math.ceil(high)
             low, high = max(low, 0), min(high, width - 1)
             place = torch.arange(width // 2, dtype=dtype)
-            divided = ((place - low) / max(high - low, 0.001)).clamp(0, 1)  # 0.001: no division by 0
+            divided = ((place - low) / ((high - low) or 0.001)).clamp(0, 1)
             return plain / self.factor * divided + plain * (1 - divided)
         if self.rope_type == "llama3":
             # Turns over the original length: below low_freq_factor divided, above high_freq_factor kept.

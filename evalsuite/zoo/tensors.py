@@ -165,6 +165,21 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], Mappi
     return tensors, header.metadata
 
 
+def read_checkpoint(model_dir: str | os.PathLike[str]) -> tuple[dict[str, Tensor], Path]:
+    """Read a directory's tensors, and say which file they are from.
+
+    It is ``model.safetensors`` or, where that is absent, ``model.safetensors.index.json`` with the shards it lists.
+
+    Raises:
+        FileNotFoundError, ValueError: see `read_tensors` and `read_shards`.
+    """
+    weights = Path(model_dir) / "model.safetensors"
+    index = Path(f"{weights}.index.json")
+    if index.is_file() and not weights.is_file():
+        return read_shards(index), index
+    return read_tensors(weights)[0], weights
+
+
 def read_shards(index: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Read a checkpoint that is cut into several safetensors files.
 
@@ -185,7 +200,7 @@ def read_shards(index: str | os.PathLike[str]) -> dict[str, Tensor]:
         raise ValueError(f'{path}: expected an object "weight_map" from tensor to file name')
     tensors: dict[str, Tensor] = {}
     for shard in sorted(set(placed.values())):
-        if Path(shard).name != shard:
+        if not shard or Path(shard).name != shard:
             raise ValueError(f"{path}: the shard {shard!r} is no plain file name; shards lie beside the index")
         found, _ = read_tensors(path.with_name(shard))
         listed = {name for name, file in placed.items() if file == shard}

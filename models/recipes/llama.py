@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 from common import VOCAB, options, report, set_up, train, train_ids
-from evalsuite.zoo.families.llama import Llama, LlamaConfig, save
 from torch import Tensor
+
+from evalsuite.zoo.families.llama import Llama, LlamaConfig, save
 
 BAR = 2.25
 CONTEXT = 128

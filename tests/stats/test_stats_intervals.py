@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from evalsuite.stats import (
+    bonett_wright_interval,
     cluster_ratio_ci,
     clustered_wilson_interval,
     fisher_z_interval,
@@ -289,6 +290,41 @@ def test_fisher_z_agrees_with_scipy_and_has_its_edges():
 def test_fisher_z_refuses(rho, n):
     with pytest.raises(ValueError, match="expected"):
         fisher_z_interval(rho, n)
+
+
+def test_bonett_wright_worked_number():
+    # atanh(.5) = .549306, half = 1.959964 sqrt((1 + .125) / 25) = .415771
+    assert bonett_wright_interval(0.5, 28) == pytest.approx((0.132747, 0.746533), abs=1e-6)
+
+
+@given(st.floats(-0.999, 0.999), st.integers(4, 2000), st.floats(0.001, 0.5))
+def test_bonett_wright_is_fisher_with_another_variance(rho, n, alpha):
+    fisher, wider = fisher_z_interval(rho, n, alpha), bonett_wright_interval(rho, n, alpha)
+    assert wider[0] <= fisher[0] <= rho + 1e-12
+    assert wider[1] >= fisher[1] >= rho - 1e-12
+    width = math.atanh(wider[1]) - math.atanh(wider[0])
+    assert width == pytest.approx(
+        (math.atanh(fisher[1]) - math.atanh(fisher[0])) * math.sqrt(1 + rho**2 / 2), rel=1e-6, abs=1e-6
+    )
+
+
+def test_bonett_wright_covers_strong_correlations():
+    """Of 2,000 samples of 50 normal pairs; Fisher's interval covers 91 % of them."""
+    generator = np.random.default_rng(0)
+    r, n = 0.9, 50
+    x = generator.normal(size=(2000, n))
+    y = r * x + math.sqrt(1 - r * r) * generator.normal(size=x.shape)
+    ranks = [scipy_stats.rankdata(values, axis=1) - (n + 1) / 2 for values in (x, y)]
+    rhos = (ranks[0] * ranks[1]).sum(axis=1) / (n * (n * n - 1) / 12)
+    true = 6 / math.pi * math.asin(r / 2)  # Spearman's of a binormal pair
+    ends = np.array([bonett_wright_interval(rho, n) for rho in rhos])
+    assert 0.94 <= np.mean((ends[:, 0] <= true) & (true <= ends[:, 1])) <= 0.965
+
+
+@pytest.mark.parametrize(("rho", "n"), [(1.1, 5), (math.nan, 5), (0.5, 1), (0.5, True)])
+def test_bonett_wright_refuses(rho, n):
+    with pytest.raises(ValueError, match="expected"):
+        bonett_wright_interval(rho, n)
 
 
 def test_clustered_standard_error_worked_number():

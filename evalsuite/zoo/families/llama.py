@@ -4,7 +4,7 @@ Pre-norm blocks with RMSNorm, rotary positions, grouped-query attention (Ainslie
 2020). Tensor names and configuration are Hugging Face's, so its checkpoints load as they are, sharded ones included.
 Where it differs from the model of that name: it returns logits alone, its configuration may carry the biases of Qwen2
 (``qkv_bias``, which ``model_type`` qwen2 or ``tl_qkv_bias`` asks for), and what changes the maths and is not built here
-is refused by name.
+is refused by name. So are families with the same tensor names and other maths, such as Gemma.
 """
 
 from __future__ import annotations
@@ -20,9 +20,20 @@ import torch.nn.functional as F
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from evalsuite.zoo.config import Config, flag, one_of, positive, read_config, size, tokenizer_of
+from evalsuite.zoo.config import (
+    Config,
+    ConfigError,
+    check_arch,
+    flag,
+    one_of,
+    positive,
+    read_config,
+    size,
+    tokenizer_of,
+)
 from evalsuite.zoo.layers import embedding
 from evalsuite.zoo.module_files import load_module, save_module
+from evalsuite.zoo.registry import arch_of
 from evalsuite.zoo.rope import KEYS, Rope, rotate
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -30,19 +41,22 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
 }
 
-UNSUPPORTED: Mapping[str, object] = {
-    "attention_bias": False,
-    "mlp_bias": False,
-    "use_sliding_window": False,
-    "partial_rotary_factor": 1.0,
-    "tl_attention": "gqa",
-    "tl_sliding_window": None,
-    "tl_sink_tokens": 0,
-    "tl_num_experts": 1,
-    "tl_pos": "rope",
-    "quantization_config": None,
+BUILT: Mapping[str, tuple[object, ...]] = {
+    "model_type": ("llama", "qwen2"),
+    "attention_bias": (False,),
+    "mlp_bias": (False,),
+    "layer_types": ("full_attention",),
+    "use_sliding_window": (False,),
+    "partial_rotary_factor": (1.0,),
+    "rope_interleaved": (False,),
+    "quantization_config": (),
+    "tl_attention": ("mha", "gqa", "mqa"),
+    "tl_sliding_window": (),
+    "tl_sink_tokens": (0,),
+    "tl_num_experts": (1,),
+    "tl_pos": ("rope", "yarn"),
 }
-"""Keys that change the maths, and the only value of each that is built here."""
+"""Keys that change the maths, and what is built here of each, beside null."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +80,19 @@ class LlamaConfig:
 
     def __post_init__(self) -> None:
         if self.num_attention_heads % self.num_key_value_heads:
-            raise ValueError(
+            raise ConfigError(
                 f"num_attention_heads {self.num_attention_heads} is not a multiple of num_key_value_heads "
                 f"{self.num_key_value_heads}: a group of queries shares a key"
             )
         if not self.head_dim and self.hidden_size % self.num_attention_heads:
-            raise ValueError(
+            raise ConfigError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}; "
                 f"set head_dim"
             )
         if self.head_width % 2:
-            raise ValueError(f"head_dim {self.head_width} is odd: rotary positions turn pairs of features")
+            raise ConfigError(f"head_dim {self.head_width} is odd: rotary positions turn pairs of features")
+        if self.head_width == 2 and self.rope.rope_type == "ntk":
+            raise ConfigError("head_dim 2 has a single frequency, which rope_type 'ntk' does not change: use 'default'")
 
     @property
     def head_width(self) -> int:
@@ -85,40 +101,47 @@ class LlamaConfig:
 
     @classmethod
     def from_dict(cls, config: Config) -> Self:
-        """Check a configuration. ValueError names the key, what was found and what was expected."""
-        if config.get("tl_arch", config.get("model_type")) not in ("llama", "qwen2"):
-            raise ValueError(f"config key 'tl_arch': found {config.get('tl_arch')!r}, expected 'llama'")
-        _refuse_unsupported(config)
-        heads = size(config, "num_attention_heads")
-        max_len = size({"max_position_embeddings": 2048} | dict(config), "max_position_embeddings")
-        biased = config.get("model_type") == "qwen2"
+        """Check a configuration, whose nulls stand for defaults.
+
+        Raises:
+            ValueError: names the key, what was found and what was expected.
+        """
+        given = {key: value for key, value in config.items() if value is not None}
+        check_arch({"tl_arch": arch_of(given)}, "llama")
+        _refuse_what_is_not_built(given)
+        config = {
+            "num_key_value_heads": given.get("num_attention_heads"),
+            "max_position_embeddings": 2048,
+            "hidden_act": "silu",
+            "tie_word_embeddings": False,
+            "tl_qkv_bias": given.get("model_type") == "qwen2",
+        } | given
+        max_len = size(config, "max_position_embeddings")
+        rope = Rope.from_config(config, max_len)
+        if config.get("tl_pos") == "yarn" != rope.rope_type:
+            raise ConfigError(f"config key 'tl_pos': found 'yarn' beside rope_type {rope.rope_type!r}")
         return cls(
             vocab_size=size(config, "vocab_size"),
             hidden_size=size(config, "hidden_size"),
             intermediate_size=size(config, "intermediate_size"),
             num_hidden_layers=size(config, "num_hidden_layers"),
-            num_attention_heads=heads,
-            num_key_value_heads=size({"num_key_value_heads": heads} | _given(config), "num_key_value_heads"),
+            num_attention_heads=size(config, "num_attention_heads"),
+            num_key_value_heads=size(config, "num_key_value_heads"),
             max_position_embeddings=max_len,
-            head_dim=size(config, "head_dim") if config.get("head_dim") is not None else 0,
+            head_dim=size(config, "head_dim") if "head_dim" in config else 0,
             rms_norm_eps=positive(config, "rms_norm_eps", 1e-6),
-            hidden_act=one_of({"hidden_act": "silu"} | dict(config), "hidden_act", tuple(ACTIVATIONS)),
-            tie_word_embeddings=flag({"tie_word_embeddings": False} | dict(config), "tie_word_embeddings"),
-            tl_qkv_bias=flag({"tl_qkv_bias": biased} | dict(config), "tl_qkv_bias"),
-            rope=Rope.from_config(config, max_len),
+            hidden_act=one_of(config, "hidden_act", tuple(ACTIVATIONS)),
+            tie_word_embeddings=flag(config, "tie_word_embeddings"),
+            tl_qkv_bias=flag(config, "tl_qkv_bias"),
+            rope=rope,
             tl_tokenizer=tokenizer_of(config),
         )
 
     def as_dict(self) -> dict[str, object]:
-        """What `from_dict` reads."""
+        """What `from_dict` reads, and Hugging Face too: its Llama has no biases, which its Qwen2 has."""
         fields = {key: value for key, value in asdict(self).items() if key not in ("rope", "head_dim")}
-        names = {"tl_arch": "llama", "model_type": "llama"}
+        names = {"tl_arch": "llama", "model_type": "qwen2" if self.tl_qkv_bias else "llama"}
         return names | fields | {"head_dim": self.head_width} | _rope_keys(self.rope)
-
-
-def _given(config: Config) -> dict[str, object]:
-    """The configuration without its nulls, which stand for a default."""
-    return {key: value for key, value in config.items() if value is not None}
 
 
 def _rope_keys(rope: Rope) -> dict[str, object]:
@@ -132,11 +155,13 @@ def _rope_keys(rope: Rope) -> dict[str, object]:
     return theta | {"rope_scaling": {"rope_type": rope.rope_type} | numbers}
 
 
-def _refuse_unsupported(config: Config) -> None:
-    for key, only in UNSUPPORTED.items():
-        value = config.get(key, only)
-        if value != only and not (key == "tl_attention" and value in ("mha", "mqa")):
-            raise ValueError(f"config key {key!r}: found {value!r}, only {only!r} is supported")
+def _refuse_what_is_not_built(config: Config) -> None:
+    for key, built in BUILT.items():
+        found = config.get(key, [])
+        for value in found if isinstance(found, list) else [found]:
+            if value not in built:
+                only = " or ".join(map(repr, built)) or "null"
+                raise ConfigError(f"config key {key!r}: found {value!r}, only {only} is supported")
 
 
 class Attention(nn.Module):
@@ -216,8 +241,10 @@ class Llama(nn.Module):
         if not config.tie_word_embeddings:
             self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         if not self.model.embed_tokens.weight.is_meta:  # a loader fills the module
-            for parameter in self.parameters():
-                if parameter.dim() == 2:
+            for name, parameter in self.named_parameters():
+                if name.endswith("bias"):
+                    nn.init.zeros_(parameter)
+                elif parameter.dim() == 2:
                     nn.init.normal_(parameter, std=0.02)
 
     def hidden(self, ids: Tensor) -> Tensor:

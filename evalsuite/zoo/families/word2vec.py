@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalsuite.zoo.config import check_arch, read_config, size, write_config
-from evalsuite.zoo.tensors import read_tensors, write_tensors
+from evalsuite.zoo.tensors import read_checkpoint, write_tensors
 
 
 class WordVectors(NamedTuple):
@@ -38,8 +39,7 @@ def load(model_dir: str | os.PathLike[str]) -> WordVectors:
     check_arch(config, "word2vec")
     shape = [size(config, "vocab_size"), size(config, "hidden_size")]
     words = _read_words(directory / "vocab.json", shape[0])
-    weights = directory / "model.safetensors"
-    tensors, _ = read_tensors(weights)
+    tensors, weights = read_checkpoint(directory)
     if tensors.keys() != {"embeddings"}:
         raise KeyError(f"{weights}: found the tensors {sorted(tensors)}, expected embeddings alone")
     table = tensors["embeddings"]
@@ -60,9 +60,9 @@ def _read_words(path: Path, expected: int) -> list[str]:
         raise ValueError(f"{path}: expected a list of words")
     if len(words) != expected:
         raise ValueError(f"{path}: {len(words)} words, config.json gives vocab_size {expected}")
-    if len(set(words)) < len(words):
-        twice = next(word for number, word in enumerate(words) if word in words[:number])
-        raise ValueError(f"{path}: the word {twice!r} stands twice, and which row is meant cannot be known")
+    word, times = Counter(words).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"{path}: the word {word!r} stands {times} times, and which row is meant cannot be known")
     return words
 
 
