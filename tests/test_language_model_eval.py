@@ -133,6 +133,9 @@ def test_bits_per_byte_counts_bytes() -> None:
         assert getattr(three["ppl"], end) == getattr(one["ppl"], end)
     assert three["bpb"].v1_interval == pytest.approx([end / 3 for end in one["bpb"].v1_interval or ()])
     assert three["bpb"].n == 7
+    # What the gate divides by: bytes times ln 2, each document its share.
+    assert three["bpb"].scores.weights.sum() == pytest.approx(21 * math.log(2))
+    assert three["bpb"].scores.weights == pytest.approx(3 * one["bpb"].scores.weights)
 
 
 def test_v1_interval_is_the_seeds() -> None:

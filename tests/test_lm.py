@@ -117,6 +117,8 @@ def test_bytes_and_intervals_appear_only_where_they_mean_something():
         "nll_sum", "n_tokens", "nll_mean", "ppl", "bits_per_token", "ppl_lo", "ppl_hi",
     }  # fmt: skip
     assert "ppl_lo" not in eval_ppl(ContextLength(), np.arange(2), 4, 3, n_bytes=1)
+    assert "bpb" in eval_ppl(ContextLength(), np.arange(2), 4, 3, n_bytes=1)
+    assert {"ppl_lo", "bpb_lo"} <= eval_ppl(ContextLength(), np.arange(3), 4, 3, n_bytes=1).keys()
 
 
 @settings(max_examples=50, deadline=None)

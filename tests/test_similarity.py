@@ -141,6 +141,22 @@ def test_the_bounds_are_wider_where_many_are_tied() -> None:
     assert row.bounds[0] < -3
 
 
+def test_two_pairs_are_enough() -> None:
+    vectors = WordVectors(np.array([[1, 0], [1, 1], [0, 1]], np.float32), ["a", "b", "c"])
+    row = measured(vectors, [WordPair("a", "b", 2.0), WordPair("a", "c", 1.0)])
+    assert (row.value, row.n) == (1.0, 2)
+
+
+def test_a_pair_is_its_words_and_its_score() -> None:
+    def hashes(*pairs: WordPair) -> tuple[str, ...]:
+        return measured(random_vectors(4), [*pairs, WordPair("w2", "w3", 9.0)]).scores.hashes
+
+    one = hashes(WordPair("w0", "w1", 1.0))[0]
+    others = (WordPair("w0", "w2", 1.0), WordPair("w2", "w1", 1.0), WordPair("w0", "w1", 2.0))
+    assert one == hashes(WordPair("w0", "w1", 1.0))[0]
+    assert one not in {hashes(pair)[0] for pair in others}
+
+
 def test_unknown_words_are_skipped() -> None:
     pairs = all_pairs(6)
     row = measured(random_vectors(6), [*pairs, WordPair("w0", "unheard", 3.0), WordPair("W1", "w2", 3.0)])

@@ -31,6 +31,15 @@ def test_worked_numbers_of_strided_windows():
     assert list(result) == ["nll_sum", "n_tokens", "n_bytes", "nll_mean", "ppl", "bits_per_token", "bpb"]
 
 
+def test_bytes_add_up_over_calls():
+    accumulator = NLLAccumulator()
+    accumulator.add([math.log(2.0)], n_bytes=3)
+    accumulator.add([math.log(4.0)], n_bytes=5)
+    result = accumulator.result()
+    assert result["n_bytes"] == 8
+    assert result["bpb"] == pytest.approx(3 / 8, rel=1e-15)
+
+
 def test_perplexity_with_padding():
     accumulator = NLLAccumulator()
     padded = np.log([[2, 2, 1e9, 1e9], [4, 4, 4, 4]])
