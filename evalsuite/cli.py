@@ -69,6 +69,21 @@ def forget(options: argparse.Namespace) -> int:
     return 0
 
 
+def compare(options: argparse.Namespace) -> int:
+    """Judge a newer run against an older one, from their report folders. With --fail the exit status is 1 for a
+    regression (a lost row is one) and 2 where rows cannot be compared; bad input is always 3."""
+    from evalsuite.compare_reports import BAD_INPUT, OK, compare_reports, comparison_lines, comparison_status
+
+    try:
+        rows = compare_reports(options.base, options.new)
+    except ValueError as error:
+        print(f"evalsuite compare: {' '.join(str(error).split())}", file=sys.stderr)
+        return BAD_INPUT
+    for line in comparison_lines(rows):
+        print(line)
+    return comparison_status(rows) if options.fail else OK
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="evalsuite", description="Evaluations of language models. The suite itself runs as `pytest evalsuite`."
@@ -93,4 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     three.add_argument("row", nargs="+", metavar="ROW", help="model--task--metric, or a model for all its rows")
     three.add_argument("--eval-snapshots", default="snapshots", metavar="DIR", help="default: %(default)s")
     three.set_defaults(run=forget)
+
+    four = verbs.add_parser("compare", help="judge one report folder against another", description=compare.__doc__)
+    four.add_argument("base", metavar="BASE", help="folder of the older report")
+    four.add_argument("new", metavar="NEW", help="folder of the newer report")
+    four.add_argument("--fail", action="store_true", help="exit status 1 for a regression, 2 for rows not comparable")
+    four.set_defaults(run=compare)
     return parser

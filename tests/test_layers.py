@@ -22,7 +22,7 @@ FLOORS = (
     ("plugin", "cli", "test_zoo"),
     ("controller",),
     ("record",),
-    ("run_zoo",),
+    ("run_zoo", "compare_reports"),
     ("measure", "report"),
     ("cases", "evals", "gate"),
     ("zoo", "lm"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalsuite.gate.snapshot import Desk
+from evalsuite.gate.verdict import Verdict
 from evalsuite.report.rows import RED, Source
 from evalsuite.result import Measurement
 
@@ -103,21 +104,26 @@ class Outcome:
         verdict = self.desk.verdict
         if verdict is None or verdict.state == "incomparable" or self.desk.written:
             return None
-        return {
-            "drop": verdict.drop,
-            "drop_ci95": None if verdict.drop_ci95 is None else list(verdict.drop_ci95),
-            "p": verdict.p,
-            "level": verdict.level,
-            "min_drop": verdict.min_drop,
-            "test": "sign-flip, one-sided",
-            "units": verdict.units,
-            "changed": verdict.changed,
-            "worse": verdict.worse,
-            "better": verdict.better,
-            "missing": list(verdict.missing),
-            "new": list(verdict.new),
-            "notes": list(verdict.notes),
-        }
+        return plain_verdict(verdict)
+
+
+def plain_verdict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as the report has it."""
+    return {
+        "drop": verdict.drop,
+        "drop_ci95": None if verdict.drop_ci95 is None else list(verdict.drop_ci95),
+        "p": verdict.p,
+        "level": verdict.level,
+        "min_drop": verdict.min_drop,
+        "test": "sign-flip, one-sided",
+        "units": verdict.units,
+        "changed": verdict.changed,
+        "worse": verdict.worse,
+        "better": verdict.better,
+        "missing": list(verdict.missing),
+        "new": list(verdict.new),
+        "notes": list(verdict.notes),
+    }
 
 
 def _measured(measurement: Measurement) -> dict[str, Any]:
@@ -133,6 +139,10 @@ def _measured(measurement: Measurement) -> dict[str, Any]:
         "interval": measurement.interval,
         "n": measurement.n,
         "normaliser": measurement.normaliser,
+        "link": measurement.link,
+        "min_drop": measurement.min_drop,
+        "bounds": None if measurement.bounds is None else list(measurement.bounds),
+        "task_hash": measurement.task_hash,
         "units": len(scores.ids),
         "clusters": None if scores.clusters is None else len(set(scores.clusters)),
         "unscored": len(scores.unscored),
@@ -152,6 +162,7 @@ def _items(measurement: Measurement) -> Iterator[dict[str, Any]]:
             "hash": scores.hashes[index],
             "score": float(scores.scores[index]),
             "weight": float(scores.weights[index]),
+            "tolerance": float(scores.tolerance[index]),
         }
         if scores.clusters is not None:
             item["cluster"] = scores.clusters[index]

@@ -86,6 +86,10 @@ class Row(TypedDict):
     interval: str | None
     n: int | None
     normaliser: str | None
+    link: str | None
+    min_drop: float | None
+    bounds: list[float] | None
+    task_hash: str | None
     units: int | None
     clusters: int | None
     unscored: int | None
