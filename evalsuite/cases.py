@@ -84,7 +84,7 @@ def discover(
             cases += _entry_cases(entry, tasks)
             if not checkpoints:
                 cases += [case for path in extra for case in _task_cases(entry, path, ad_hoc=True)]
-    taken = {case.model.casefold() for case in cases}
+    taken = {case.model.casefold(): case.entry for case in cases}
     for checkpoint in checkpoints:
         cases += _checkpoint_cases(checkpoint, tasks, task_files, taken)
     return tuple(_refuse_twins(cases))
@@ -159,19 +159,22 @@ def _kind(entry: Entry) -> str:
         return "lm" if str(entry.raw.get("data", "")).endswith(".bin") else UNKNOWN
 
 
-def _checkpoint_cases(checkpoint: Path, tasks: Path, task_files: Sequence[Path], taken: set[str]) -> Iterator[Case]:
-    """Cases of a checkpoint of the command line."""
+def _checkpoint_cases(
+    checkpoint: Path, tasks: Path, task_files: Sequence[Path], taken: dict[str, Entry]
+) -> Iterator[Case]:
+    """Cases of a checkpoint of the command line, which take its name."""
     name = row_part(checkpoint.stem if checkpoint.suffix == ".safetensors" else checkpoint.name)
     problem = name_problem(name)
-    if name.casefold() in taken:
-        problem = (
-            f"{checkpoint}: there is a model of the name {name!r} already; if it is this one, score it with "
-            f"--eval-model {name} and without --eval-checkpoint, else rename the folder to score both"
-        )
-    taken.add(name.casefold())
+    stand_in = f"{UNKNOWN if problem else name}-checkpoint"
+    if (twin := taken.get(name.casefold())) is not None:
+        folder = twin.directory.resolve()
+        if checkpoint.resolve() in (folder, folder.parent):
+            problem = f"{checkpoint} is the model {twin.name!r} already: score it with --eval-model {twin.name} instead"
+        else:
+            problem = f"{checkpoint}: there is a model of the name {twin.name!r} already: rename the folder"
     raw: dict[str, Any] = {"id": name, "dir": str(checkpoint)}
-    stand_in = f"{UNKNOWN if name_problem(name) else name}-checkpoint"
     entry = Entry(stand_in if problem else name, raw, checkpoint.parent, problem)
+    taken.setdefault(entry.name.casefold(), entry)
     paths = task_files or [tasks / f"{task}.json" for task in task_names(tasks)]
     if not paths:
         yield Case(entry, _nothing(UNKNOWN), "score", f"no task to score {checkpoint} on: {tasks} holds none", True)

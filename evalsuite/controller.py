@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evalsuite.options import settings
+from evalsuite.options import check_root, choices, settings
 from evalsuite.selection import (
     HAD_BASELINES,
     active,
@@ -78,11 +78,12 @@ class Controller:
         return self._ledger
 
     def prepare(self, environ: MutableMapping[str, str]) -> None:
-        """Set an active run up before workers start: threads, the right to record, names that exist.
+        """Set an active run up before workers start: the root, threads, the right to record, names that exist.
 
         Raises:
-            pytest.UsageError: a name that no case has, or recording where it is refused.
+            pytest.UsageError: a root that an option moved, a name that no case has, recording where it is refused.
         """
+        check_root(self.config)
         # Libraries read these when they are imported, and a worker inherits them: so before the run is made, which
         # imports NumPy, and before any worker starts.
         environ.update(dict.fromkeys(THREAD_VARIABLES, str(settings(self.config).threads)))
@@ -103,9 +104,10 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: WorkerController) -> None:
-        """xdist, before a worker starts: it gets the family as it is now, so that all workers judge by equal levels."""
-        had_some = self.config.stash[HAD_BASELINES]
-        node.workerinput["evalsuite_levels"] = dict(self.run.levels) if had_some else {}
+        """xdist, before a worker starts: it gets the settings, and the family as it is now, so that all workers score
+        the same and judge by equal levels."""
+        levels = dict(self.run.levels) if self.config.stash[HAD_BASELINES] else {}
+        node.workerinput["evalsuite"] = {"choices": choices(self.config), "levels": levels}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Scheduling | None:

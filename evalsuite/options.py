@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -53,8 +53,9 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of a run, resolved: paths are absolute, names are as typed."""
+    """The options of a run, resolved: paths are absolute, names are as typed. ``root`` is pytest's."""
 
+    root: Path
     models: Path
     tasks: Path
     snapshots: Path
@@ -101,57 +102,105 @@ def typed(config: pytest.Config) -> list[str]:
     words: list[str] = []
     for flag, value in (("-c", config.option.inifilename), ("--rootdir", config.option.rootdir)):
         words += [flag, str(value)] if value else []
-    for option in OPTIONS:
-        value = getattr(config.option, option.key)
-        for one in [value] if isinstance(value, str) else value or ():
-            if option.name != "model" and (option.name != "task" or _names_a_file(one)):
-                # In one word: pytest takes an existing path that stands alone for an argument that sets its root.
-                words.append(f"{option.flag}={one}")
+    for option, value in _given_values(config):
+        if option.name != "model" and (option.name != "task" or _names_a_file(value)):
+            words.append(f"{option.flag}={value}")  # in one word, see `check_root`
     return words
 
 
+def _given_values(config: pytest.Config) -> Iterator[tuple[Option, str]]:
+    """Options of the command line and their values, as they were typed."""
+    for option in OPTIONS:
+        value = getattr(config.option, option.key)
+        for one in [value] if isinstance(value, str) else value or ():
+            yield option, one
+
+
+_CONFIGURES = {
+    **dict.fromkeys(("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"), ""),
+    **{"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"},
+}
+"""Files that make their folder pytest's root, and what must stand in them for that."""
+
+
+def check_root(config: pytest.Config) -> None:
+    """Refuse a run whose root is not the project's. Before pytest knows our options it takes any path that exists and
+    stands alone for a test's, and looks for its root above all of those: the run would read the zoo and the baselines
+    of another project, or of none.
+
+    Raises:
+        pytest.UsageError: an option's path, typed apart from its option, moved the root.
+    """
+    here = config.invocation_params.dir
+    root = next((folder for folder in (here, *here.parents) if _configures_pytest(folder)), None)
+    if root is None or config.rootpath.is_relative_to(root) or config.option.rootdir or config.option.inifilename:
+        return
+    for option, value in _given_values(config):
+        if value in config.invocation_params.args and not (here / value).resolve().is_relative_to(root.resolve()):
+            raise pytest.UsageError(
+                f"{option.flag} {value}: pytest took this path for one of a test and moved its root from {root} to "
+                f"{config.rootpath}; write it in one word, {option.flag}={value}"
+            )
+
+
+def _configures_pytest(folder: Path) -> bool:
+    return any(
+        (folder / name).is_file() and mark in (folder / name).read_text(encoding="utf-8", errors="replace")
+        for name, mark in _CONFIGURES.items()
+    )
+
+
 def settings(config: pytest.Config) -> Settings:
-    """Resolve the options. A path typed on the command line is relative to where it was typed, one in
-    the ini file or a default to the project's root.
+    """The options of a process, resolved; see `resolve`."""
+    return resolve(choices(config))
+
+
+def choices(config: pytest.Config) -> dict[str, Any]:
+    """What was chosen, as plain values that can go to a worker: by key an option's value and the folder that its paths
+    are relative to, and under ``root`` pytest's root."""
+    chosen: dict[str, Any] = {"root": str(config.rootpath)}
+    for option in OPTIONS:
+        typed = getattr(config.option, option.key)
+        if typed is not None:
+            chosen[option.key] = (typed, str(config.invocation_params.dir))
+        else:
+            chosen[option.key] = (config.getini(option.key) or option.default, chosen["root"])
+    return chosen
+
+
+def resolve(chosen: Mapping[str, Any]) -> Settings:
+    """The settings that choices make. A path typed on the command line is relative to where it was typed, one in the
+    ini file or a default to the project's root.
 
     Raises:
         pytest.UsageError: a number that is none, or is out of range.
     """
-    raw = {option.key: _lookup(config, option) for option in OPTIONS}
-    path = _absolute(config)
-    tasks = raw["eval_task"]
-    files = tuple(path("eval_task", task) for task in tasks if _names_a_file(task))
+
+    def path(key: str, value: str | None = None) -> Path:
+        chosen_value, base = chosen[key]
+        return _absolute(Path(base) / (chosen_value if value is None else value))
+
+    models, tasks, checkpoints = (chosen[key][0] for key in ("eval_model", "eval_task", "eval_checkpoint"))
     return Settings(
-        models=path("eval_models", raw["eval_models"]),
-        tasks=path("eval_tasks", raw["eval_tasks"]),
-        snapshots=path("eval_snapshots", raw["eval_snapshots"]),
-        out=path("eval_out", raw["eval_out"]),
-        only_models=tuple(row_part(model) for model in raw["eval_model"]),
+        root=Path(chosen["root"]),
+        models=path("eval_models"),
+        tasks=path("eval_tasks"),
+        snapshots=path("eval_snapshots"),
+        out=path("eval_out"),
+        only_models=tuple(row_part(model) for model in models),
         only_tasks=tuple(row_part(Path(task).stem if _names_a_file(task) else task) for task in tasks),
-        task_files=files,
-        checkpoints=tuple(path("eval_checkpoint", item) for item in raw["eval_checkpoint"]),
-        seed=_whole(raw["eval_seed"], "--eval-seed", least=0),
-        threads=_whole(raw["eval_threads"], "--eval-threads", least=1),
+        task_files=tuple(path("eval_task", task) for task in tasks if _names_a_file(task)),
+        checkpoints=tuple(path("eval_checkpoint", item) for item in checkpoints),
+        seed=_whole(chosen["eval_seed"][0], "--eval-seed", least=0),
+        threads=_whole(chosen["eval_threads"][0], "--eval-threads", least=1),
     )
 
 
-def _lookup(config: pytest.Config, option: Option) -> Any:
-    typed = getattr(config.option, option.key)
-    if typed is not None:
-        return typed
-    return config.getini(option.key) or option.default
-
-
-def _absolute(config: pytest.Config) -> Callable[[str, str], Path]:
-    def resolve(key: str, value: str) -> Path:
-        typed = getattr(config.option, key) is not None
-        path = (config.invocation_params.dir if typed else config.rootpath) / value
-        try:
-            return path.resolve()
-        except (OSError, RuntimeError) as error:
-            raise pytest.UsageError(f"{path}: cannot be followed ({error})") from None
-
-    return resolve
+def _absolute(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise pytest.UsageError(f"{path}: cannot be followed ({error})") from None
 
 
 def _names_a_file(task: str) -> bool:

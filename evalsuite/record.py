@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +13,15 @@ from typing import Any, TypeVar
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
+from syrupy.session import SnapshotSession
 
 from evalsuite.cases import Case, discover
 from evalsuite.gate.snapshot import Desk, extension_for
 from evalsuite.gate.store import ZOO_STEM, Stored, baselines
 from evalsuite.gate.verdict import row_levels
 from evalsuite.measure import Bench, Loaded, UnscoredError
-from evalsuite.names import name_problem
-from evalsuite.options import Settings, settings
+from evalsuite.names import MANIFEST_ROW, name_problem
+from evalsuite.options import Settings, resolve, settings
 from evalsuite.provenance import git_commit, platform_name, versions
 from evalsuite.report.outcome import Outcome
 from evalsuite.report.terminal import short_verdict
@@ -29,6 +30,7 @@ from evalsuite.selection import HAD_BASELINES, OUTCOMES, ZOO_TEST, command, why,
 from evalsuite.zoo.manifest import read_manifest
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
 
 RUN = pytest.StashKey["Run"]()
 NAMES = pytest.StashKey[set[str]]()
@@ -41,16 +43,17 @@ class Run:
 
     Attributes:
         config: pytest's.
-        sent: levels of the family as the controller read them at the start; None where this process reads them.
+        sent: ``choices`` and ``levels`` as the controller read them at the start; empty where this process reads them.
     """
 
     config: pytest.Config
-    sent: Mapping[str, float] | None = None
+    sent: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @cached_property
     def settings(self) -> Settings:
-        """The options, resolved."""
-        return settings(self.config)
+        """The options, resolved. A worker resolves none: it may have been started when folders were there that the
+        controller did not see, and have found another root."""
+        return resolve(self.sent["choices"]) if self.sent else settings(self.config)
 
     @cached_property
     def suite(self) -> str:
@@ -80,8 +83,8 @@ class Run:
     def levels(self) -> Mapping[str, float]:
         """Level of each gating row with a baseline, frozen for the whole run: what is recorded during the run neither
         joins the family nor moves a level."""
-        if self.sent is not None:
-            return self.sent
+        if self.sent:
+            return self.sent["levels"]
         return row_levels({stored.row_id: stored.gating for stored in self.stored})
 
     @cached_property
@@ -89,7 +92,7 @@ class Run:
         """What is stored beside every row recorded in this run."""
         return {
             "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "commit": git_commit(self.config.rootpath),
+            "commit": git_commit(self.settings.root),
             "seed": self.settings.seed,
             "threads": self.settings.threads,
             "platform": platform_name(),
@@ -144,11 +147,15 @@ class Run:
         here = self.config.invocation_params.dir
         return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
+    def in_project(self, text: str) -> str:
+        """A reason with its paths as they are in the project: a report says the same in every clone."""
+        return text.replace(f"{self.settings.root}{os.sep}", "")
+
 
 def run_of(config: pytest.Config) -> Run:
     """The process's run, made on first use."""
     if RUN not in config.stash:
-        config.stash[RUN] = Run(config, getattr(config, "workerinput", {}).get("evalsuite_levels"))
+        config.stash[RUN] = Run(config, getattr(config, "workerinput", {}).get("evalsuite", {}))
     return config.stash[RUN]
 
 
@@ -166,19 +173,27 @@ def open_case(request: pytest.FixtureRequest, case: Case, snapshot: SnapshotAsse
     outcome = _open(request, names, gating=case.gating, ad_hoc=case.ad_hoc)
     if case.ad_hoc and not outcome.desk.path.exists() and not run_of(request.config).writing:
         return Unjudged()
-    return snapshot.use_extension(extension_for(outcome.desk))
+    return _stored(snapshot, outcome.desk)
+
+
+def _stored(snapshot: SnapshotAssertion, desk: Desk) -> SnapshotAssertion:
+    """The baseline of a row. In a syrupy session of its own: that of the run counts snapshots in words that contradict
+    the report's, and keeps every row's scores in memory."""
+    own = SnapshotSession(snapshot.session.pytest_session)
+    return replace(snapshot, session=own, extension_class=extension_for(desk))
 
 
 def measure_case(request: pytest.FixtureRequest, run: Run, case: Case) -> Measurement:
     """Measure a case for its row, if the test opened one. A case without a number fails or skips the test."""
     __tracebackhide__ = True
     mine = [one for one in request.node.stash.get(OUTCOMES, []) if one.desk.row_id == case.row_id]
-    measured = _tried(lambda: run.bench.measure(case))
+    measured = _tried(lambda: run.bench.measure(case), UnscoredError)
     if isinstance(measured, Measurement):
         for one in mine:
             one.measurement = measured
         return measured
-    state, reason = measured.state, _in_project(request.config, measured.reason)
+    # Of the manifest the whole path: a reader must see where it was looked for.
+    state, reason = measured.state, measured.reason if case.row_id == MANIFEST_ROW else run.in_project(measured.reason)
     if state == "skipped" and any(one.desk.path.exists() for one in mine):
         state, reason = "lost", f"it has a baseline, but {reason}"
     for one in mine:
@@ -188,17 +203,19 @@ def measure_case(request: pytest.FixtureRequest, run: Run, case: Case) -> Measur
     pytest.fail(reason, pytrace=False)
 
 
-def _tried(get: Callable[[], T]) -> T | UnscoredError:
+def _tried(get: Callable[[], T], failure: type[E]) -> T | E:
     """What a call gives, or why it gave nothing. A test that fails inside an ``except`` shows its reason twice."""
     try:
         return get()
-    except UnscoredError as unscored:
-        return unscored
+    except failure as error:
+        return error
 
 
 def checkpoint_of(run: Run, case: Case) -> Loaded:
     """The case's checkpoint for a user's test, which fails or is skipped where there is none."""
-    found = UnscoredError("error", case.problem) if case.problem else _tried(lambda: run.bench.checkpoint(case.entry))
+    found: Loaded | UnscoredError = UnscoredError("error", case.problem)
+    if not case.problem:
+        found = _tried(lambda: run.bench.checkpoint(case.entry), UnscoredError)
     if isinstance(found, Loaded):
         return found
     if found.state == "skipped":
@@ -244,8 +261,8 @@ def record_scores(
     if row_id in {case.row_id for case in run_of(request.config).cases}:
         raise ValueError(f"the row {row_id} is one of the zoo's: give this one another metric, task or model")
     outcome = _open(request, names, gating=bool(gating))
-    try:
-        outcome.measurement = measure_scores(
+    measured = _tried(
+        lambda: measure_scores(
             names,
             scores,
             units,
@@ -254,11 +271,14 @@ def record_scores(
             bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
             gating=bool(gating),
             min_drop=None if min_drop is None else float(min_drop),
-        )
-    except ValueError as error:
-        outcome.failure = ("error", str(error))
-        pytest.fail(str(error), pytrace=False)
-    if outcome.measurement != snapshot.use_extension(extension_for(outcome.desk)):
+        ),
+        ValueError,
+    )
+    if isinstance(measured, ValueError):
+        outcome.failure = ("error", str(measured))
+        pytest.fail(str(measured), pytrace=False)
+    outcome.measurement = measured
+    if outcome.measurement != _stored(snapshot, outcome.desk):
         pytest.fail(short_verdict(outcome.row(), command=command(request.config)), pytrace=False)
 
 
@@ -275,11 +295,11 @@ def attach_rows(item: pytest.Item, report: pytest.TestReport) -> None:
     item.stash[OUTCOMES] = []
     run = run_of(item.config)
     for outcome in outcomes:
-        outcome.desk.damage = _in_project(item.config, outcome.desk.damage)
+        outcome.desk.damage = run.in_project(outcome.desk.damage)
         if outcome.failure is None and not outcome.settled:
             outcome.failure = ("error", why(report) or "its test ended before it was compared")
         elif run.writing and outcome.state == "new":
-            folder = _in_project(item.config, str(outcome.desk.folder))
+            folder = run.in_project(str(outcome.desk.folder))
             outcome.failure = ("error", f"{folder}: no baseline can be written there: is it a folder, and yours?")
     payloads = [
         {
@@ -324,11 +344,6 @@ def _open(
     outcome = Outcome(*names, gating, test, desk, ad_hoc)
     request.node.stash.setdefault(OUTCOMES, []).append(outcome)
     return outcome
-
-
-def _in_project(config: pytest.Config, text: str) -> str:
-    """A reason with its paths as they are in the project: a report says the same in every clone."""
-    return text.replace(f"{config.rootpath}{os.sep}", "")
 
 
 def _plain(value: Any) -> Any:

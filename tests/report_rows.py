@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 from evalsuite.report.build import build_report
+from evalsuite.report.terminal import summary_lines
+
+PATH = "eval-report/report.json"
+METRICS = [("prose", "bpb"), ("prose", "ppl"), ("quiz", "acc"), ("quiz", "acc_norm")]
 
 RECORDED = {
     "date": "2026-11-28T10:00:00Z",
@@ -89,3 +95,21 @@ def report(rows: list[dict[str, Any]], **given: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"provenance": PROVENANCE, "run": RUN, "exit_status": 1}
     facts["expected"] = sum(each.get("state") != "deselected" for each in rows)
     return build_report(rows, **(facts | given))
+
+
+def screen(rows: list[dict[str, Any]], *, command: str = "pytest evalsuite", **given: Any) -> str:
+    """The screen for a report on ``rows``, which must fit 100 columns of plain ASCII but for commands."""
+    lines = summary_lines(
+        report(rows, **given),
+        report_path=PATH,
+        command=command,
+        age_now=datetime(2026, 11, 30, 12, tzinfo=UTC),
+    )
+    assert all(line.isascii() and line.isprintable() and line == line.rstrip() for line in lines)
+    assert [line for line in lines if len(line) > 100 and not re.search("pytest|evalsuite forget", line)] == []
+    return "\n".join(lines)
+
+
+def model(name: str) -> list[dict[str, Any]]:
+    """The four rows of a model that equals its baseline."""
+    return [row(name, task, metric) for task, metric in METRICS]

@@ -275,7 +275,20 @@ def test_an_added_checkpoint_with_a_taken_name(zoo: Zoo) -> None:
     found = zoo.cases({"id": "a", "dir": "a", "tasks": ["quiz"]}, checkpoints=(twin,))
     assert ids(found)[:2] == ["a--quiz--acc", "a--quiz--acc_norm"]
     assert all(case.model == "A-checkpoint" for case in found[2:])
-    assert all("there is a model of the name 'A' already" in case.problem for case in found[2:])
+    assert {case.problem for case in found[2:]} == {
+        f"{twin}: there is a model of the name 'a' already: rename the folder"
+    }
+
+
+@pytest.mark.parametrize("at", ["gpt", "gpt/model.safetensors"])
+def test_an_added_checkpoint_that_the_zoo_has(zoo: Zoo, at: str) -> None:
+    folder = zoo.checkpoint("gpt")
+    for checkpoint in (folder, zoo.models / "more" / ".." / "gpt"):
+        found = zoo.cases({"id": "gpt", "dir": at, "tasks": ["quiz"]}, checkpoints=(checkpoint,))
+        assert {case.model for case in found[2:]} == {"gpt-checkpoint"}
+        assert {case.problem for case in found[2:]} == {
+            f"{checkpoint} is the model 'gpt' already: score it with --eval-model gpt instead"
+        }
 
 
 def test_an_added_checkpoint_and_no_task(zoo: Zoo) -> None:

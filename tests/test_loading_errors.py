@@ -50,8 +50,36 @@ def change_tensors(directory, change):
 def test_no_checkpoint(tmp_path):
     with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'none'}: no such directory")):
         read_config(tmp_path / "none")
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'n.safetensors'}: no such file")):
+        read_config(tmp_path / "n.safetensors")
     with pytest.raises(ValueError, match=r"no config.json and no .safetensors file that names tl_arch"):
         read_config(tmp_path)
+
+
+@pytest.mark.parametrize("arch", ["nplm", "rnnlm", "gpt"])
+def test_weights_alone(tmp_path, arch):
+    """They may name the family, but not its sizes."""
+    SAVERS[arch](tmp_path)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path}: no config.json, and the file's metadata does not")):
+        load_model(tmp_path)
+
+
+def test_a_configuration_without_a_family(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(KeyError, match=r"no zoo scorer for tl_arch None; config\.json names no tl_arch"):
+        load_model(tmp_path)
+
+
+def test_the_file_is_named_whatever_the_loader_says(tmp_path, monkeypatch):
+    SAVERS["gpt"](tmp_path)
+
+    def load(_model_dir):
+        raise ValueError("too deep")
+
+    monkeypatch.setattr(gpt, "load", load)
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path}: too deep")):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +111,7 @@ def test_another_architecture(tmp_path, module):
 def test_a_missing_key(tmp_path, arch, key):
     SAVERS[arch](tmp_path)
     change_config(tmp_path, **{key: None})
-    with pytest.raises(ValueError, match=f"missing key '{key}'"):
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path / 'config.json'}: config: missing key '{key}'")):
         load_model(tmp_path)
 
 
@@ -104,7 +132,7 @@ def test_a_missing_key(tmp_path, arch, key):
 def test_a_bad_value(tmp_path, arch, key, value, message):
     SAVERS[arch](tmp_path)
     change_config(tmp_path, **{key: value})
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}.*{message}"):
         load_model(tmp_path)
 
 

@@ -74,7 +74,13 @@ def test_names_that_collide(recorded: Project) -> None:
     assert {ran.states[f"bigram--prose--{metric}"] for metric in LM_ROWS} == {"ok", "informing"}
     odd = {row_id: row["reason"] for row_id, row in ran.rows.items() if row["state"] == "error"}
     assert odd
-    assert all("the zoo has a model of the name 'BIGRAM'" in reason for reason in odd.values())
+    assert all("there is a model of the name 'bigram' already" in reason for reason in odd.values())
+
+
+def test_a_checkpoint_of_the_zoo(recorded: Project) -> None:
+    ran = recorded.suite("--eval-checkpoint=models/gpt", "--eval-task", "quiz", "--eval-model", "gpt-checkpoint")
+    assert ran.exit == 1
+    assert "models/gpt is the model 'gpt' already: score it with --eval-model gpt instead" in ran.screen
 
 
 def test_without_a_zoo(project: Project) -> None:

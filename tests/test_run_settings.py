@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.test_run_crash import KILLER
 from tests.zoo_project import Project, row_ids
 
 pytest_plugins = ["pytester"]
@@ -83,16 +84,37 @@ sys.meta_path.insert(0, Spy())
     assert len(seen) == 3
 
 
-def test_workers_have_the_root_of_the_controller(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pytest looks for its root above all paths among its arguments that exist, and the folder of the report exists by
-    the time a worker looks: it would find the configuration of the folder above, and another project's baselines."""
-    inner = recorded.path / "inner"
-    inner.mkdir()
+@pytest.fixture
+def inner(recorded: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project in a folder of one that configures pytest too. pytest looks for its root above all paths that exist
+    among its arguments, those of options that it does not know yet included."""
+    folder = recorded.path / "inner"
+    folder.mkdir()
     for name in ("models", "tasks", "snapshots"):
-        (recorded.path / name).rename(inner / name)
-    (inner / "pytest.ini").write_text("[pytest]\n")
-    (recorded.path / "pytest.ini").write_text("[pytest]\n")
-    monkeypatch.chdir(inner)
-    ran = recorded.suite("-n", "2", "--eval-out", "../fresh", out="fresh")
-    assert ran.exit == 0, ran.text
-    assert set(ran.states.values()) == {"ok", "informing"}
+        (recorded.path / name).rename(folder / name)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(folder)
+    return recorded
+
+
+def test_workers_have_the_root_of_the_controller(inner: Project) -> None:
+    """Also one that is started later, to replace one that died, and finds a folder that was not there at first: the
+    first rows made it."""
+    (inner.path / "inner" / "conftest.py").write_text(KILLER.format(once=False).replace("kn3", "gpt"))
+    ran = inner.suite("-n", "1", "--eval-out", "../fresh", out="fresh")
+    assert {ran.states[row_id] for row_id in row_ids("gpt")} == {"crashed"}
+    assert {ran.states[row_id] for row_id in row_ids("bigram", "kn3")} == {"ok", "informing"}, ran.text
+
+
+def test_a_path_that_moves_the_root(inner: Project) -> None:
+    """It is refused with what to write; in one word it moves nothing."""
+    (inner.path / "fresh").mkdir()
+    ran = inner.suite("--eval-out", "../fresh", "-n", "2", out="fresh")
+    assert ran.exit == 4
+    assert "moved its root from" in ran.text
+    assert "write it in one word, --eval-out=../fresh" in ran.text
+    assert ran.report is None
+    good = inner.suite("--eval-out=../fresh", "-n", "2", out="fresh")
+    assert good.exit == 0, good.text
+    assert set(good.states.values()) == {"ok", "informing"}
+    assert inner.suite("--eval-out", "../inner/snapshots", out="inner/snapshots").exit == 0  # of the project: it may

@@ -74,6 +74,19 @@ def test_life_of_a_row(bot: Project) -> None:
     assert unscored.rows[ROW]["unscored"] == 31
 
 
+@pytest.mark.parametrize("n", ["0", "2"])
+def test_snapshots_of_syrupy_beside_rows(bot: Project, n: str) -> None:
+    """syrupy speaks of its own only: what it would say of rows contradicts the report."""
+    bot.pytester.makepyfile(test_snap="def test_snap(snapshot):\n    assert 1 == snapshot\n")
+    ran = bot.run("-n", n, "--snapshot-update")
+    assert ran.exit == 0, ran.text
+    assert "\n1 snapshot generated.\n" in ran.text
+    scores(bot, {f"q{i}": 0 for i in range(31)})
+    worse = bot.run("test_bot.py", "-n", n)
+    assert worse.exit == 1
+    assert "snapshot report summary" not in worse.text
+
+
 def test_lost_only_where_its_file_was_selected(bot: Project) -> None:
     """A test that no longer records is noticed, also when it was the only one; runs of other tests owe nothing."""
     bot.pytester.makepyfile(test_bot="def test_nothing():\n    pass\n", test_other="def test_other():\n    pass\n")
@@ -81,7 +94,7 @@ def test_lost_only_where_its_file_was_selected(bot: Project) -> None:
         ran = bot.run("test_bot.py", *arguments)
         assert ran.exit == 1, ran.text
         assert ran.states == {ROW: "lost", "my-bot--sales--helpful": "lost"}
-        assert f"evalsuite forget {ROW}" in ran.screen
+        assert f"evalsuite forget my-bot--sales--helpful {ROW}\n" in ran.screen
     (ran.folder / "report.json").unlink()
     for quiet in (bot.run("test_other.py"), bot.run("test_bot.py", "-k", "nothing")):
         assert quiet.exit == 0, quiet.text
@@ -171,6 +184,7 @@ def test_raises(eval_record):
     assert {row_id for row_id in seen[0] if seen[0][row_id][0] == seen[1][row_id][0]} >= {"a--t--x", "twice--t--x"}
     assert "this test has the row same--t--y already" in ran.text
     assert "the name 'a--b' must be made of" in ran.text
+    assert "During handling" not in ran.text  # each reason once
 
 
 def test_a_test_for_each_case(recorded: Project) -> None:
@@ -198,6 +212,7 @@ def test_case(eval_case):
     broken = recorded.run("test_mine.py", "--eval-model", "gpt")
     assert broken.exit == 1
     assert "not JSON" in broken.text
+    assert "During handling" not in broken.text
     assert broken.report == ran.report  # it sent no row, so it wrote none
 
 

@@ -40,8 +40,11 @@ def block(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         lines += paragraph(row["reason"], indent=_INDENT)
     elif row["value"] is None:
         lines += paragraph("no reason was given", indent=_INDENT)
-    for note in _notes(row) if len(rows) == 1 else ():
-        lines += paragraph(note, indent=_INDENT)
+    if len(rows) == 1:
+        for note in notes(row):
+            lines += paragraph(f"note: {note}", indent=_INDENT)
+        if row["verdict"] and row["verdict"]["missing"]:
+            lines += paragraph(f"missing now: {listed(row['verdict']['missing'])}", indent=_INDENT)
     return lines
 
 
@@ -74,16 +77,29 @@ def units(row: Mapping[str, Any]) -> str:
 
 
 def change(row: Mapping[str, Any]) -> str:
-    """``+0.004``, ``unchanged``, or the state of a row that was not compared."""
-    verdict = row["verdict"]
-    if verdict is None or row["baseline"] is None:
+    """``+0.004``, ``unchanged``, or the state of a row that was not compared. ``unchanged`` alone means that value and
+    units are what they were."""
+    verdict, baseline = row["verdict"], row["baseline"]
+    if verdict is None or baseline is None:
         return "" if row["state"] in ("ok", "informing") else state_text(row["state"])
-    if not verdict["drop"]:
-        if verdict["missing"] or verdict["new"]:
-            return f"unchanged on {count(verdict['units'], units(row))} of both"
-        return "unchanged"
+    others = verdict["missing"] or verdict["new"]
+    on = f" on the {count(verdict['units'], units(row))} compared" if others else ""
     moved = -verdict["drop"] if row["higher_is_better"] else verdict["drop"]
-    return signed(moved, decimals(row["value"], moved, of_change=1))
+    if moved:
+        return signed(moved, decimals(row["value"], moved, of_change=1)) + on
+    if verdict["changed"]:
+        return f"+0 ({verdict['better']} better, {verdict['worse']} worse){on}"
+    digits = decimals(row["value"])
+    before, now = (number(side["value"], digits) for side in (baseline, row))
+    return f"unchanged{on}" if on or before == now else f"was {before}, within noise"
+
+
+def notes(row: Mapping[str, Any]) -> list[str]:
+    """What a reader of the number should know: units that were left out, counted as losses or not scored."""
+    if row["verdict"]:
+        return list(row["verdict"]["notes"])
+    unscored = row["unscored"]
+    return [f"{unscored} units could not be scored and count at the worst score"] if unscored else []
 
 
 def value_text(row: Mapping[str, Any]) -> str:
@@ -111,11 +127,3 @@ def numbers(row: Mapping[str, Any]) -> list[str]:
     if drop < 0:
         return [*parts, f"better by {size}", f"{over} ({verdict['better']} better)"]
     return [*parts, f"worse by {size},", f"{p_text(verdict['p'])} {over} ({verdict['worse']} worse)"]
-
-
-def _notes(row: Mapping[str, Any]) -> list[str]:
-    verdict = row["verdict"]
-    if verdict is None:
-        return []
-    missing = [f"missing now: {listed(verdict['missing'])}"] if verdict["missing"] else []
-    return [f"note: {note}" for note in verdict["notes"]] + missing

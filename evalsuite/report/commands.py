@@ -6,7 +6,7 @@ They name exact rows: a command that recorded more than what was read would acce
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -30,10 +30,10 @@ def record_all(command: str = SUITE) -> str:
     return f"{command} {RECORD}"
 
 
-def forget(name: str, snapshots: str = SNAPSHOTS) -> str:
-    """The command that deletes the baseline of a row, or those of a model, in the folder ``snapshots``."""
-    where = "" if snapshots == SNAPSHOTS else f" --eval-snapshots {shlex.quote(snapshots)}"
-    return f"evalsuite forget {shlex.quote(name)}{where}"
+def forget(names: Sequence[str], snapshots: str = SNAPSHOTS) -> str:
+    """The command that deletes the baselines of rows, or all of models, in the folder ``snapshots``."""
+    where = [] if snapshots == SNAPSHOTS else ["--eval-snapshots", snapshots]
+    return shlex.join(["evalsuite", "forget", *names, *where])
 
 
 def in_suite(row: Mapping[str, Any]) -> bool:

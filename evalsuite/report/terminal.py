@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from evalsuite.names import MANIFEST_ROW
 from evalsuite.report import commands
 from evalsuite.report.baselines import age, identity
-from evalsuite.report.blocks import block, change, fold, numbers, short_verdict, state_text, value_text
+from evalsuite.report.blocks import block, change, fold, notes, numbers, short_verdict, state_text, value_text
 from evalsuite.report.layout import flow, paragraph, printable
 from evalsuite.report.numbers import count, seconds_text
 from evalsuite.report.rows import RED
@@ -22,6 +22,7 @@ _APART = ("improved", "blind", "recorded", "skipped")
 _MOST_BLOCKS = 20
 _MOST_MODELS = 50
 _MOST_COMMANDS = 5
+_MOST_NAMES = 20
 _NAME_WIDTH = 24
 
 Rows = Sequence[Mapping[str, Any]]
@@ -47,8 +48,13 @@ def summary_lines(
     rows = [row for row in report["rows"] if row["state"] != "deselected"]
     end = f"{printable(str(report_path))}{_scope(report)}"
     if report["verdict"]["status"] == "green":
-        return [*_green(report, rows, age_now), *_notices(rows, command), f"  {end}"]
-    return [*_red(report, rows, command, snapshots), f"  report:   {end}"]
+        lines = [*_green(report, rows, age_now), *_notices(rows)]
+        improved = [row for row in rows if row["state"] == "improved"]
+        if improved:
+            lines.append("  the baselines of improved rows are stale:")
+            lines += _command_lines("accept:", _accepting(improved, command))
+        return [*lines, *_to_commit(rows, snapshots), f"  {end}"]
+    return [*_red(report, rows, command, snapshots), *_to_commit(rows, snapshots), f"  report:   {end}"]
 
 
 def _green(report: Mapping[str, Any], rows: Rows, age_now: datetime | None) -> list[str]:
@@ -83,36 +89,31 @@ def _result(row: Mapping[str, Any]) -> str:
     return f"{value_text(row)} {change(row)}".rstrip() if row["value"] is not None else str(row["state"])
 
 
-def _notices(rows: Rows, command: str) -> list[str]:
-    """What a green run still has to say: improved rows leave a stale baseline, blind and skipped ones guard nothing."""
+def _notices(rows: Rows) -> list[str]:
+    """What stands beside the verdict: improved rows, whose baselines are stale; blind and skipped ones, which guard
+    nothing; and notes on numbers that are not what they seem."""
     lines: list[str] = []
-    improved = [row for row in rows if row["state"] == "improved"]
-    for row in improved[:_MOST_BLOCKS]:
+    for row in [row for row in rows if row["state"] == "improved"][:_MOST_BLOCKS]:
         name = printable(f"{row['model']} {row['task']} {row['metric']}")
         lines += flow([f"improved: {name}", *numbers(row)], gap=" ", indent=4, first="  ")
-    if improved:
-        lines.append("  the baselines of improved rows are stale:")
-        lines += _command_lines("accept:", _accepting(improved, command))
-    return [*lines, *_quiet(rows, ("blind", "skipped"))]
-
-
-def _quiet(rows: Rows, states: Sequence[str]) -> list[str]:
-    """Green rows that guard nothing, or less than their baseline did, each with why."""
-    quiet: dict[tuple[str, ...], list[str]] = {}
+    said: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        verdict = row["verdict"] or {"notes": [], "missing": [], "new": []}
-        if row["state"] in states:
-            why = row["reason"] or "; ".join(verdict["notes"]) or "no reason was given"
-            quiet.setdefault((row["state"], row["model"], row["task"], why), []).append(row["metric"])
-        elif row["state"] not in RED and (verdict["missing"] or verdict["new"]):
-            changed = ("changed data", row["model"], row["task"], "; ".join(verdict["notes"]))
-            quiet.setdefault(changed, []).append(row["metric"])
-    lines: list[str] = []
-    for (state, model, task, why), metrics in list(quiet.items())[:_MOST_BLOCKS]:
-        lines += paragraph(f"{state}: {model} {task} {', '.join(metrics)}: {why}", indent=4, first="  ")
-    if len(quiet) > _MOST_BLOCKS:
-        lines.append(f"  ... and {len(quiet) - _MOST_BLOCKS} more such rows (all in the report)")
+        why = [(row["state"], row["reason"] or "no reason was given")] if row["state"] in ("blind", "skipped") else []
+        if row["state"] == "new" or row["state"] not in RED:  # the block of any other red row has its notes
+            why += [("note", "; ".join(notes(row)))] if notes(row) else []
+        for label, text in why:
+            said.setdefault((label, row["model"], row["task"], text), []).append(row["metric"])
+    for (label, model, task, text), metrics in list(said.items())[:_MOST_BLOCKS]:
+        lines += paragraph(f"{label}: {model} {task} {', '.join(metrics)}: {text}", indent=4, first="  ")
+    if len(said) > _MOST_BLOCKS:
+        lines.append(f"  ... and {len(said) - _MOST_BLOCKS} more such rows (all in the report)")
     return lines
+
+
+def _to_commit(rows: Rows, snapshots: str) -> list[str]:
+    """What to type once rows were recorded: their scores lie in files whose names are new."""
+    recorded = any(row["state"] == "recorded" for row in rows)
+    return _command_lines("commit:", [f"git add {shlex.quote(snapshots)}"] if recorded else [])
 
 
 def _red(report: Mapping[str, Any], rows: Rows, command: str, snapshots: str) -> list[str]:
@@ -140,20 +141,22 @@ def _red(report: Mapping[str, Any], rows: Rows, command: str, snapshots: str) ->
     baselines = identity(bad, report["provenance"]) or identity(rows if gates else [], report["provenance"])
     if baselines:
         lines += flow(baselines, gap=" ", indent=4, first="  ")
-    lines += _quiet(rows, ("skipped",))
+    lines += _notices(rows)
     lines += _next_commands(rows, bad, gates, verdict["partial"], command)
     return [*lines, *_command_lines("forget:", _forgetting(rows, snapshots))]
 
 
 def _forgetting(rows: Rows, snapshots: str) -> list[str]:
-    """Commands for rows that were taken out on purpose: a model at once where nothing else of it is left. None while
-    the manifest cannot be read, for then everything looks lost."""
-    if any(row["id"] == MANIFEST_ROW for row in rows):
+    """Commands for rows that were taken out on purpose, a model of the zoo at once where nothing else of it is left;
+    of a user's model this run may not have seen all. None while a row that was never recorded is an error: where the
+    manifest, an entry or a task cannot be read, its rows look lost under their own names."""
+    if any(row["state"] == "error" and row["baseline"] is None for row in rows):
         return []
     kept = {row["model"] for row in rows if row["state"] != "lost"}
     lost = [row for row in rows if row["state"] == "lost"]
-    names = dict.fromkeys(row["id"] if row["model"] in kept else row["model"] for row in lost)
-    return [commands.forget(name, snapshots) for name in names]
+    whole = [commands.in_suite(row) and row["model"] not in kept for row in lost]
+    names = list(dict.fromkeys(row["model"] if gone else row["id"] for row, gone in zip(lost, whole, strict=True)))
+    return [commands.forget(names[at : at + _MOST_NAMES], snapshots) for at in range(0, len(names), _MOST_NAMES)]
 
 
 def _next_commands(rows: Rows, bad: Rows, gates: Mapping[str, str], partial: bool, command: str) -> list[str]:

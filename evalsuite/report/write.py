@@ -32,7 +32,7 @@ def write_reports(
             "platform": platform_name(),
             "seed": chosen.seed,
             "threads": chosen.threads,
-            "git_commit": git_commit(run.config.rootpath),
+            "git_commit": git_commit(chosen.root),
             "family": {"rows": len(run.levels), "alpha_row": ALPHA_ROW},
         },
         run={**facts, "host": socket.gethostname()},

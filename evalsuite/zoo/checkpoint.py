@@ -36,7 +36,7 @@ def load_model(model_dir: str | os.PathLike[str]) -> Any:
 
     Raises:
         KeyError: "no zoo scorer for ..."; or a tensor is missing or not known.
-        ValueError: a bad configuration or a damaged file.
+        ValueError: a bad configuration or a damaged file; the message names it, or the checkpoint.
     """
     family = family_of(read_config(model_dir))
     try:
@@ -45,6 +45,10 @@ def load_model(model_dir: str | os.PathLike[str]) -> Any:
         file = Path(model_dir) / "config.json"
         where = file if file.is_file() else f"{model_dir}: no config.json, and the file's metadata does not replace it"
         raise ValueError(f"{where}: {error}") from None
+    except ValueError as error:
+        if str(Path(model_dir)) in str(error):
+            raise
+        raise ValueError(f"{Path(model_dir)}: {error}") from None
 
 
 def lm_token_nlls(model: Any, arch: str, cfg: Mapping[str, Any], ids: ArrayLike, entry: Mapping[str, Any]) -> Floats:

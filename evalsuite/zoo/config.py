@@ -34,7 +34,9 @@ def read_config(model_dir: str | os.PathLike[str]) -> dict[str, object]:
         metadata = read_header(weights).metadata
         if "tl_arch" in metadata:
             return dict(metadata)
-    found = "no config.json and no .safetensors file that names tl_arch" if directory.exists() else "no such directory"
+    found = "no such file" if weights == directory else "no such directory"
+    if directory.exists():
+        found = "no config.json and no .safetensors file that names tl_arch"
     raise ValueError(f"{directory}: {found}; a checkpoint directory holds config.json and model.safetensors")
 
 

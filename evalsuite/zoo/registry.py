@@ -98,7 +98,7 @@ def family_of(config: Mapping[str, object]) -> Family:
             return FAMILIES[arch]
         if installed := _installed(arch):
             return installed
-    missing = "; config.json names no architecture" if arch is None else ""
+    missing = "; config.json names no tl_arch" if arch is None else ""
     raise KeyError(f"no zoo scorer for tl_arch {arch!r}{missing}")
 
 
