@@ -7,9 +7,12 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from evalsuite.tasks.jsonl import read_jsonl
 
 
 @dataclass(frozen=True)
@@ -31,35 +34,10 @@ class ChoiceItem:
 
 def read_choices(path: str | Path) -> list[ChoiceItem]:
     """The items of a JSONL file, in its order; anything wrong is a ValueError that names the line."""
-    path = Path(path)
-    items: list[ChoiceItem] = []
-    lines_of: dict[str, int] = {}
-    # Split bytes at \n alone: str.splitlines would also cut at U+2028, which JSON strings may hold.
-    for number, raw in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if not raw.strip():
-            continue
-        item = _item(raw, number, f"{path}:{number}")
-        if item.id in lines_of:
-            raise ValueError(
-                f"{path}:{number}: id {item.id!r} is already taken by line {lines_of[item.id]}: ids must be unique"
-            )
-        lines_of[item.id] = number
-        items.append(item)
-    if not items:
-        raise ValueError(f"{path}: no items, expected one JSON object a line")
-    return items
+    return read_jsonl(path, ("context", "choices", "label"), _item, "items")
 
 
-def _item(raw: bytes, number: int, where: str) -> ChoiceItem:
-    try:
-        value = json.loads(raw)
-    except ValueError as error:  # bad JSON or bad UTF-8
-        raise ValueError(f"{where}: not a JSON object ({error})") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: found {value!r}, expected an object with context, choices and label")
-    missing = [key for key in ("context", "choices", "label") if key not in value]
-    if missing:
-        raise ValueError(f"{where}: {', '.join(missing)} missing, expected context, choices and label")
+def _item(value: Mapping[str, Any], default: str, where: str) -> ChoiceItem:
     choices = value["choices"]
     if not isinstance(choices, list) or len(choices) < 2:
         raise ValueError(f"{where}: choices is {choices!r}, expected a list of at least two texts")
@@ -67,7 +45,7 @@ def _item(raw: bytes, number: int, where: str) -> ChoiceItem:
     if type(label) is not int or not 0 <= label < len(choices):
         raise ValueError(f"{where}: label is {label!r}, expected an integer from 0 to {len(choices) - 1}")
     return ChoiceItem(
-        id=_text(value.get("id", f"line-{number}"), "id", where),
+        id=_text(value.get("id", default), "id", where),
         context=_text(value["context"], "context", where),
         choices=tuple(_text(choice, f"choice {i}", where) for i, choice in enumerate(choices)),
         label=label,

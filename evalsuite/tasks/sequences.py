@@ -8,9 +8,12 @@ are ignored.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from evalsuite.tasks.jsonl import read_jsonl
 
 
 @dataclass(frozen=True)
@@ -30,35 +33,11 @@ class SequencePair:
 
 def read_pairs(path: str | Path) -> list[SequencePair]:
     """The pairs of a JSONL file, in its order; anything wrong is a ValueError that names the line."""
-    path = Path(path)
-    pairs: list[SequencePair] = []
-    lines_of: dict[str, int] = {}
-    for number, raw in enumerate(path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if not raw.strip():
-            continue
-        pair = _pair(raw, number, f"{path}:{number}")
-        if pair.id in lines_of:
-            raise ValueError(
-                f"{path}:{number}: id {pair.id!r} is already taken by line {lines_of[pair.id]}: ids must be unique"
-            )
-        lines_of[pair.id] = number
-        pairs.append(pair)
-    if not pairs:
-        raise ValueError(f"{path}: no pairs, expected one JSON object a line")
-    return pairs
+    return read_jsonl(path, ("src", "tgt"), _pair, "pairs")
 
 
-def _pair(raw: bytes, number: int, where: str) -> SequencePair:
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError) as error:  # bad JSON or bad UTF-8
-        raise ValueError(f"{where}: not a JSON object ({error})") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: found {value!r}, expected an object with src and tgt")
-    missing = [key for key in ("src", "tgt") if key not in value]
-    if missing:
-        raise ValueError(f"{where}: {', '.join(missing)} missing, expected src and tgt")
-    name = value.get("id", f"line-{number}")
+def _pair(value: Mapping[str, Any], default: str, where: str) -> SequencePair:
+    name = value.get("id", default)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise ValueError(f"{where}: id is {name!r}, expected a printable text that is not empty")
     src, tgt = (_ids(value[key], key, where) for key in ("src", "tgt"))

@@ -9,7 +9,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +67,17 @@ def train_documents() -> dict[str, NDArray[np.int64]]:
     """The training documents by name, int64 [T] each: "Genesis 1" is a chapter, "FAITH" an entry of the dictionary."""
     ids = train_ids()
     return {doc.id: ids[doc.start : doc.end] for doc in read_index(PROSE / "train.index.json", len(ids))}
+
+
+def random_windows(ids: Tensor, context: int, batch: int, steps: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Windows that start anywhere: what is read, int64 [B, context], and what follows each token of it."""
+    import torch
+
+    windows = ids.unfold(0, context + 1, 1)  # [N - context, context + 1], a view
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        picked = windows[torch.randint(len(windows), (batch,), generator=generator)]
+        yield picked[:, :-1], picked[:, 1:]
 
 
 def train(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import torch
-from common import VOCAB, options, report, set_up, train, train_ids
+from common import VOCAB, options, random_windows, report, set_up, train, train_ids
 from torch import Tensor
 
 from evalsuite.zoo.families.gpt import GPT, GPTConfig, save
@@ -20,14 +20,11 @@ STEPS = 2400
 
 
 def losses(model: GPT, ids: Tensor, seed: int) -> Iterator[Callable[[], Tensor]]:
-    """Windows that start anywhere."""
-    windows = ids.unfold(0, CONTEXT + 1, 1)  # [N - CONTEXT, CONTEXT + 1], a view
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(STEPS):
-        batch = windows[torch.randint(len(windows), (BATCH,), generator=generator)]  # [B, CONTEXT + 1]
+    """Cross-entropy of every byte of a window given those before it."""
+    for read, targets in random_windows(ids, CONTEXT, BATCH, STEPS, seed):
 
-        def compute(batch: Tensor = batch) -> Tensor:
-            loss: Tensor | None = model(batch[:, :-1], batch[:, 1:])[1]
+        def compute(read: Tensor = read, targets: Tensor = targets) -> Tensor:
+            loss: Tensor | None = model(read, targets)[1]
             assert loss is not None
             return loss
 

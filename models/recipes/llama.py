@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
-from common import VOCAB, options, report, set_up, train, train_ids
+from common import VOCAB, options, random_windows, report, set_up, train, train_ids
 from torch import Tensor
 
 from evalsuite.zoo.families.llama import Llama, LlamaConfig, save
@@ -21,14 +21,11 @@ STEPS = 2400
 
 
 def losses(model: Llama, ids: Tensor, seed: int) -> Iterator[Callable[[], Tensor]]:
-    """Windows that start anywhere."""
-    windows = ids.unfold(0, CONTEXT + 1, 1)  # [N - CONTEXT, CONTEXT + 1], a view
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(STEPS):
-        batch = windows[torch.randint(len(windows), (BATCH,), generator=generator)]  # [B, CONTEXT + 1]
+    """Cross-entropy of every byte of a window given those before it."""
+    for read, targets in random_windows(ids, CONTEXT, BATCH, STEPS, seed):
 
-        def compute(batch: Tensor = batch) -> Tensor:
-            return F.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        def compute(read: Tensor = read, targets: Tensor = targets) -> Tensor:
+            return F.cross_entropy(model(read).flatten(0, 1), targets.flatten())
 
         yield compute
 
