@@ -36,7 +36,8 @@ def ppl(options: argparse.Namespace) -> int:
     for row in rows.values():
         print(f"{row.metric:<4} {row.value:.4f} [{row.lo:.4f}, {row.hi:.4f}]")
     row = rows["bpb"]
-    print(f"{row.n} scored tokens, {len(row.scores.ids)} units; 95 % interval: {row.interval}")
+    units = len(row.scores.ids)
+    print(f"{row.n} scored tokens, {units} unit{'s' * (units != 1)}; 95 % interval: {row.interval}")
     if row.blind:
         print(f"note: {row.blind}")
     return 0

@@ -69,7 +69,7 @@ def test_ppl_of_one_text_says_that_it_is_blind(zoo: Path, capsys: pytest.Capture
     write_tokens("one.bin", list(b"hello"), 256)
     status, out, _ = run(capsys, "ppl", "models/uniform", "one.bin")
     assert status == 0
-    assert "4 scored tokens, 1 units; 95 % interval: token-t\n" in out
+    assert "4 scored tokens, 1 unit; 95 % interval: token-t\n" in out
     assert "note: one text of 4 scored tokens, too short for 30 blocks" in out
 
 

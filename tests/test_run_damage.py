@@ -155,7 +155,7 @@ def test_a_label_is_edited(recorded: Project) -> None:
     ran = recorded.suite("--eval-model", "kn3", "--eval-task", "quiz")
     assert ran.exit == 0, ran.text
     assert "quiz acc 0.967 [0.833, 0.994] unchanged on the 29 items compared" in ran.screen
-    assert "note: kn3 quiz acc, acc_norm: 1 units of the baseline are missing and are left out" in ran.screen
+    assert "note: kn3 quiz acc, acc_norm: 1 unit of the baseline is missing and is left out" in ran.screen
 
 
 def test_baselines_that_cannot_be_written(project: Project) -> None:

@@ -145,10 +145,16 @@ def _notes(now: Measurement, paired: Paired, sums: Floats) -> tuple[str, ...]:
     if len(sums) > 1 and sums.all() and np.ptp(sums) <= SLACK * abs(sums[0]):
         notes.append("constant shift: every unit moved by the same amount")
     if paired.missing:
-        fate = "count as losses" if paired.losses else "are left out"
-        notes.append(f"{len(paired.missing)} units of the baseline are missing and {fate}")
+        one, many = ("counts as a loss", "count as losses") if paired.losses else ("is left out", "are left out")
+        where = "of the baseline"
+        notes.append(_units(paired.missing, f"{where} is missing and {one}", f"{where} are missing and {many}"))
     if paired.new:
-        notes.append(f"{len(paired.new)} units have no baseline and are left out")
+        notes.append(_units(paired.new, "has no baseline and is left out", "have no baseline and are left out"))
     if now.scores.unscored:
-        notes.append(f"{len(now.scores.unscored)} units could not be scored and count at the worst score")
+        what, worst = "could not be scored and", "at the worst score"
+        notes.append(_units(now.scores.unscored, f"{what} counts {worst}", f"{what} count {worst}"))
     return tuple(notes)
+
+
+def _units(ids: tuple[str, ...], one: str, many: str) -> str:
+    return f"1 unit {one}" if len(ids) == 1 else f"{len(ids)} units {many}"
